@@ -1,0 +1,1 @@
+"""The bundled dataset: eight business domains as MCP servers over SQLite, and the seeded generator of their tasks."""
