@@ -32,9 +32,9 @@ class SqliteServer:
     """A named set of tools over one SQLite schema.
 
     `schema` is DDL. A table with a primary key is compared row by row under that key; a table without one is
-    compared as a multiset. World state for the server: `{"data": {table: [row, ...]}, "data_patch": {table: [row, ...]},
-    "golden_test_case": {"tool_interactions": [{"tool": ..., "parameters": {...}}, ...]}}`, where a patched row replaces
-    the row of the same primary key.
+    compared as a multiset. World state for the server: `{"data": {table: [row, ...]}, "data_patch": {table: [row,
+    ...]}, "golden_test_case": {"tool_interactions": [{"tool": ..., "parameters": {...}}, ...]}}`, where a patched row
+    replaces the row of the same primary key.
     """
 
     def __init__(self, name: str, schema: str):
@@ -92,7 +92,7 @@ class SqliteServer:
         insert_row(self.db, table, row)
 
     def update(self, table: str, key: str, value: Any, **changes: Any) -> None:
-        """Change columns of the row of `table` whose column `key` equals `value`; raises `Refusal` when there is none."""
+        """Change columns of the row of `table` whose `key` equals `value`; raises `Refusal` when there is none."""
         names = ", ".join(f'"{c}" = ?' for c in changes)
         done = self.db.execute(f'UPDATE "{table}" SET {names} WHERE "{key}" = ?',
                                (*map(encode_cell, changes.values()), value))
