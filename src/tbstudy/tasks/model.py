@@ -28,9 +28,10 @@ class ToolOverride:
 class Task:
     """One hydrated test case.
 
-    `uid` is `<file>.py:<function>`. `system` holds the system messages in order (agent instructions, then scenario and
-    task instructions). `world_state` maps server name to its init config, the task's `init` merged in. `tools` lists the
-    tools that the scenario offers, or None when it offers all of them. `user_context` is private to the simulated user.
+    `uid` is `<file>.py:<function>`. `system` holds the system messages in order (agent instructions, then scenario
+    and task instructions). `world_state` maps server name to its init config, the task's `init` merged in. `tools`
+    lists the tools that the scenario offers, or None when it offers all of them. `user_context` is private to the
+    simulated user.
     """
 
     uid: str
