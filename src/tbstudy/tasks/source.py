@@ -1,0 +1,155 @@
+"""Test-case files as text: what a task says about itself, and the code of its check. Nothing is imported."""
+
+from __future__ import annotations
+
+import ast
+import copy
+import textwrap
+from collections.abc import Collection
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tbstudy.errors import StudyError
+
+try:
+    from yaml import CSafeLoader as Loader
+except ImportError:  # a PyYAML built without libyaml reads the same, slower
+    from yaml import SafeLoader as Loader
+
+
+@dataclass(frozen=True, slots=True)
+class TestFunction:
+    """A test case as written: `config` has the file's earlier defaults under the function's own keys."""
+
+    name: str
+    line: int
+    config: dict[str, Any]
+
+
+def read_yaml(path: Path, kind: str) -> Any:
+    """A YAML file's value.
+
+    Raises:
+        StudyError: the file is missing or is not YAML.
+    """
+    try:
+        return parse_yaml(path.read_text(encoding="utf-8"), str(path))
+    except FileNotFoundError:
+        raise StudyError(f"{kind} {path} does not exist") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise StudyError(f"{kind} {path} cannot be read: {error}") from error
+
+
+def parse_yaml(text: str, file: str, first_line: int = 1) -> Any:
+    """The value of YAML text that starts at `first_line` of `file`.
+
+    Raises:
+        StudyError: with the line in `file` where parsing stopped.
+    """
+    try:
+        return yaml.load(text, Loader)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = first_line + (mark.line if mark else 0)
+        problem = getattr(error, "problem", None) or str(error)
+        raise StudyError(f"{file}:{line}: not valid YAML: {problem}") from error
+
+
+def read_functions(path: Path, only: Collection[str] | None = None) -> list[TestFunction]:
+    """The test cases of a Python file in order; with `only`, the YAML of the others is not parsed.
+
+    A test case is a top-level function whose first statement is a string literal that starts with `!`; the rest of
+    the literal is a YAML mapping. Such literals at top level are defaults for the functions below them: the
+    function's keys win, and two lists of `tags` are joined.
+
+    Raises:
+        StudyError: with file and line, for a syntax error, a literal that is not a YAML mapping, or two test cases
+            of one name.
+    """
+    defaults: dict[str, Any] = {}
+    found: dict[str, TestFunction] = {}
+    lines: dict[str, int] = {}
+    for node in _parse(path).body:
+        literal = _literal(node)
+        if literal is not None:
+            defaults = {**defaults, **_mapping(literal, path)}
+        elif (own := _own_literal(node)) is not None:
+            name = node.name
+            if name in lines:
+                raise StudyError(f"{path}:{node.lineno}: test case {name} is already defined on line {lines[name]}")
+            lines[name] = node.lineno
+            if only is not None and name not in only:
+                continue
+            config = _mapping(own, path)
+            merged = {**defaults, **config}
+            if isinstance(defaults.get("tags"), list) and isinstance(config.get("tags"), list):
+                merged["tags"] = defaults["tags"] + config["tags"]
+            found[name] = TestFunction(name, node.lineno, merged)
+    return list(found.values())
+
+
+def check_module(path: Path, function: str) -> ast.Module:
+    """The code that a task's check needs: the file without its other test cases, and without any YAML.
+
+    Line numbers are the file's, so that a traceback points into it.
+
+    Raises:
+        StudyError: the file has no such test case.
+    """
+    body: list[ast.stmt] = []
+    seen = False
+    for node in _parse(path).body:
+        if _literal(node) is not None:
+            continue
+        if _own_literal(node) is not None:
+            if node.name != function:
+                continue
+            seen = True
+            node = copy.copy(node)
+            node.body = node.body[1:] or [ast.copy_location(ast.Pass(), node.body[0])]
+        body.append(node)
+    if not seen:
+        raise StudyError(f"{path} has no test case {function}")
+    return ast.Module(body=body, type_ignores=[])
+
+
+def _parse(path: Path) -> ast.Module:
+    try:
+        stat = path.stat()
+        return _parse_version(path, stat.st_mtime_ns, stat.st_size)
+    except FileNotFoundError:
+        raise StudyError(f"test-case file {path} does not exist") from None
+    except SyntaxError as error:
+        raise StudyError(f"{path}:{error.lineno}: not valid Python: {error.msg}") from error
+    except (OSError, ValueError) as error:
+        raise StudyError(f"{path} cannot be read: {error}") from error
+
+
+@lru_cache(maxsize=16)
+def _parse_version(path: Path, _mtime_ns: int, _size: int) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def _literal(node: ast.stmt) -> ast.Constant | None:
+    """The node's constant when the statement is nothing but a string that starts with `!`."""
+    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+        return node.value if node.value.value.startswith("!") else None
+    return None
+
+
+def _own_literal(node: ast.stmt) -> ast.Constant | None:
+    return _literal(node.body[0]) if isinstance(node, ast.FunctionDef) else None
+
+
+def _mapping(literal: ast.Constant, path: Path) -> dict[str, Any]:
+    value = parse_yaml(textwrap.dedent(literal.value[1:]), str(path), literal.lineno)
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise StudyError(f"{path}:{literal.lineno}: the text after '!' must be a YAML mapping, "
+                         f"it is a {type(value).__name__}")
+    return value
