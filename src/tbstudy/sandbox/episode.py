@@ -1,0 +1,204 @@
+"""One attempt: fresh backend, isolated tool session, simulated user, policy, terminal state.
+
+The loop follows ThinkingBox: the query is the first user turn; the policy acts until it speaks; the user answers from
+its private context; the episode stops when the policy ends its text with `<DONE>`, calls an end-turn tool, or a limit
+is reached. Whatever fails outside the policy makes the attempt a system error and keeps the conversation so far.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+from tbstudy.errors import StudyError, SystemFault
+from tbstudy.interpreter.types import Generation
+from tbstudy.policies.base import Conversation, Policy, Usage
+from tbstudy.sandbox.base import Sandbox, Session
+from tbstudy.sandbox.users import DONE, User, clean_answer
+from tbstudy.tasks.model import Task, ToolOverride
+
+
+@dataclass(slots=True)
+class Episode:
+    """What happened in one attempt, before it is judged.
+
+    `finish_reason` is one of done, end_turn_tool, agent_error, agent_limit, user_limit, user_done, no_user_llm.
+    `fault` is set when the attempt is a system error. `effects` is the terminal state by server.
+    """
+
+    task: Task
+    repetition: int
+    messages: list[dict[str, Any]] = field(default_factory=list)
+    finish_reason: str = ""
+    effects: dict[str, Any] = field(default_factory=dict)
+    init_result: dict[str, Any] = field(default_factory=dict)
+    response: str = ""
+    tool_calls: list[dict[str, Any]] = field(default_factory=list)
+    usage: list[Usage] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    cut: bool = False
+    fault: SystemFault | None = None
+    conversation: Conversation | None = None
+    seconds: float = 0.0
+
+
+async def run_episode(task: Task, repetition: int, *, policy: Policy, sandbox: Sandbox, user: User | None,
+                      user_may_end: bool = False) -> Episode:
+    """Play one attempt. Never raises for a failure inside the attempt: the episode's `fault` holds it."""
+    episode = Episode(task, repetition)
+    started = time.perf_counter()
+    try:
+        async with sandbox.session(task) as session:
+            episode.init_result = session.init_result
+            await _play(episode, session, policy, user, user_may_end)
+            episode.effects = await session.effects()
+    except SystemFault as fault:
+        episode.fault = fault
+    except StudyError:
+        raise  # bad input is the study's to fix, no attempt can succeed
+    except Exception as error:
+        episode.fault = SystemFault("backend", f"{type(error).__name__}: {error}")
+    finally:
+        close = getattr(episode.conversation, "close", None)
+        if close is not None:
+            close()
+    episode.seconds = time.perf_counter() - started
+    return episode
+
+
+async def _play(episode: Episode, session: Session, policy: Policy, user: User | None, user_may_end: bool) -> None:
+    task, messages = episode.task, episode.messages
+    tools = await session.tools()
+    overrides = {t.name: t for t in (*(task.tools or ()), *task.builtin_tools)}
+    query, context = _formatted(task, session.init_result)
+    messages += [{"role": "system", "content": text} for text in task.system if text]
+    messages += [dict(m) for m in task.history]
+    await _replay_history(task, session, overrides)
+    talk = episode.conversation = policy.open(task, episode.repetition, list(messages), tools)
+    names = {t["function"]["name"] for t in tools}
+    acted, asked, said = 0, 0, query
+    user_limit = task.max_user_sim_turns + int(user_may_end)
+    while True:
+        new = [{"role": "user", "content": said}]
+        messages += new
+        # The policy acts until it speaks.
+        while True:
+            if acted >= task.max_agent_sim_turns:
+                episode.finish_reason = "agent_limit"
+                return
+            turn = await talk.reply(new)
+            episode.usage.append(turn.usage)
+            episode.warnings += turn.generation.warnings
+            message = assistant_message(turn.generation, len(messages))
+            messages.append(message)
+            acted += 1
+            if turn.cut:
+                episode.cut = True
+                episode.finish_reason = "agent_limit"
+                return
+            if not turn.generation.tool_calls:
+                break
+            ended = any(overrides.get(c.name, ToolOverride(c.name)).is_end_turn for c in turn.generation.tool_calls)
+            new = await _answer_calls(episode, session, message, turn.generation, names, overrides, ended)
+            messages += new
+            if ended:
+                episode.finish_reason = "end_turn_tool"
+                return
+            spoken = [m for m in new if m["role"] == "assistant"]
+            if spoken:  # a direct response is shown to the user and the policy goes on from there
+                episode.response = spoken[-1]["content"]
+        text = (turn.generation.content or "").strip()
+        episode.response = text
+        if not text:
+            episode.finish_reason = "agent_error"
+            return
+        if text.endswith(DONE):
+            episode.finish_reason = "done"
+            return
+        if user is None or not context:
+            episode.finish_reason = "no_user_llm"
+            return
+        if asked >= user_limit:
+            episode.finish_reason = "user_limit"
+            return
+        if acted >= task.max_agent_sim_turns:
+            episode.finish_reason = "agent_limit"
+            return
+        said = await _ask_user(episode, user)
+        asked += 1
+        if user_may_end and said.rstrip().endswith(DONE):
+            messages.append({"role": "user", "content": said})
+            episode.finish_reason = "user_done"
+            return
+
+
+def assistant_message(generation: Generation, index: int) -> dict[str, Any]:
+    """The chat message of a generation; call ids are unique within the episode."""
+    message: dict[str, Any] = {"role": "assistant", "content": generation.content}
+    if generation.reasoning is not None:
+        message["reasoning_content"] = generation.reasoning
+    if generation.tool_calls:
+        message["tool_calls"] = [
+            {"id": f"call_{index}_{i}", "type": "function", "function": {"name": c.name, "arguments": c.arguments}}
+            for i, c in enumerate(generation.tool_calls)]
+    message["raw_text"] = generation.text
+    return message
+
+
+async def _answer_calls(episode: Episode, session: Session, message: dict[str, Any], generation: Generation,
+                        names: set[str], overrides: dict[str, ToolOverride], ended: bool) -> list[dict[str, Any]]:
+    new: list[dict[str, Any]] = []
+    spoken: list[dict[str, Any]] = []
+    for wire, call in zip(message["tool_calls"], generation.tool_calls, strict=True):
+        override = overrides.get(call.name, ToolOverride(call.name))
+        if ended:
+            answer = ""
+        elif call.name not in names:
+            answer = f"Error: function '{call.name}' does not exist"
+        else:
+            answer = await session.call(call.name, call.arguments_obj)
+            if override.direct_response is not None:
+                try:
+                    spoken.append({"role": "assistant", "content": override.direct_response.format(**json.loads(answer))})
+                except (TypeError, ValueError, KeyError, IndexError):
+                    answer = "Error in function execution"
+        episode.tool_calls.append({"name": call.name, "arguments": call.arguments_obj, "response": answer,
+                                   "id": wire["id"]})
+        new.append({"role": "tool", "tool_call_id": wire["id"], "name": call.name, "content": answer})
+    return new + spoken
+
+
+async def _ask_user(episode: Episode, user: User) -> str:
+    # Reasoning, tool traffic and raw text never reach the user.
+    visible = [{"role": m["role"], "content": (m["content"] or "").strip()} for m in episode.messages
+               if m["role"] in ("user", "assistant") and (m["content"] or "").strip()]
+    try:
+        text, usage = await user.answer(episode.task, visible)
+    except SystemFault:
+        raise
+    except Exception as error:
+        raise SystemFault("user", f"{type(error).__name__}: {error}") from error
+    if usage is not None:
+        episode.usage.append(usage)
+    return clean_answer(text)
+
+
+async def _replay_history(task: Task, session: Session, overrides: dict[str, ToolOverride]) -> None:
+    for message in task.history:
+        for call in message.get("tool_calls") or ():
+            name = call["function"]["name"]
+            if not overrides.get(name, ToolOverride(name)).builtin:
+                arguments = call["function"]["arguments"]
+                await session.call(name, json.loads(arguments) if isinstance(arguments, str) else arguments)
+
+
+def _formatted(task: Task, init_result: dict[str, Any]) -> tuple[str, str | None]:
+    if not task.format_query:
+        return task.query, task.user_context
+    try:
+        return task.query.format(**init_result), task.user_context and task.user_context.format(**init_result)
+    except (KeyError, IndexError) as error:
+        raise StudyError(f"{task.uid}: format_query names {error}, which init does not return "
+                         f"(it returns {sorted(init_result)})") from None
