@@ -1,13 +1,34 @@
-"""The bundled tasks' templates, one module a domain, and the steps that all of them share."""
+"""The bundled tasks' templates, one module a domain, and what all of them share.
+
+Shared wording for the same decision lets a small policy carry a branch over from one domain to another.
+"""
 
 from __future__ import annotations
 
-from tbstudy_demo.cases import Ask, Say, Step
+import json
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tbstudy_demo.cases import Ask, Call, Case, Say, Step
+
+APPROVAL_FIRST = "approval comes first"
+ALLOWED = "this is allowed"
+DECLINE = "I decline"
+ALREADY = "this is already done"
+
+#: A script that helps nobody: it apologises before it tried anything.
+GIVES_UP: tuple[Step, ...] = (Say("I see no way to help.", "Sorry, I cannot help with this. <DONE>"),)
 
 
 def ask(key: str) -> Ask:
     """The question that releases the private fact `key`."""
     return Ask(f"I need the {key} first.", f"What is your {key}?")
+
+
+def because(field: str, value: Any, decision: str) -> str:
+    """The thought after a look-up: the deciding field, its value as the tool result shows it, the decision."""
+    shown = value if isinstance(value, str) else json.dumps(value)
+    return f"The {field} is {shown}, so {decision}."
 
 
 def done(text: str) -> Say:
@@ -20,5 +41,36 @@ def declined(text: str) -> Say:
     return Say("The request is declined.", f"{text} <DONE>")
 
 
-#: A script that helps nobody: it apologises before it tried anything.
-GIVES_UP: tuple[Step, ...] = (Say("I see no way to help.", "Sorry, I cannot help with this. <DONE>"),)
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """What follows the look-up in one twin: writes, then the closing message."""
+
+    calls: tuple[Call, ...]
+    end: Say
+
+
+def build(query: str, rows: dict[str, list[dict[str, Any]]], start: tuple[Step, ...], right: Branch, other: Branch, *,
+          extra: Call, wrong: dict[str, Any] | None = None, facts: dict[str, str] | None = None,
+          blind: bool = True) -> Case:
+    """A case from the steps up to the look-up, the right branch and the one that the other twin wants.
+
+    `wrong` are arguments that spoil the last call of the right branch, `extra` is a write too many. Without `blind`
+    nobody can act before the look-up, because it supplies an id. Where the right branch changes nothing, stopping
+    early and giving up are not mistakes and are left out.
+    """
+    mistakes: dict[str, tuple[Step, ...]] = {"wrong_branch": (*start, *other.calls, other.end)}
+    if wrong is not None:
+        *before, last = right.calls
+        spoilt = replace(last, arguments=last.arguments | wrong)
+        mistakes["wrong_field"] = (*start, *before, spoilt, right.end)
+    if right.calls:
+        mistakes["stops_early"] = (*start, *right.calls[:-1], replace(right.end, thought="That should be enough."))
+    mistakes["extra_write"] = (*start, *right.calls, extra, right.end)
+    if blind:
+        asked = tuple(step for step in start if isinstance(step, Ask))
+        hasty = tuple(replace(call, thought="I can do this at once.") for call in other.calls[:1])
+        end = other.end if other.calls else replace(other.end, thought="I can answer this at once.")
+        mistakes["skips_lookup"] = (*asked, *hasty, *other.calls[1:], end)
+    if right.calls:
+        mistakes["gives_up"] = GIVES_UP
+    return Case(query, rows, (*start, *right.calls, right.end), mistakes, facts or {})

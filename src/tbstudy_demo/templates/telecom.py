@@ -6,8 +6,19 @@ from typing import Any
 
 from tbstudy_demo.cases import Call, Case, Domain, Say, Template
 from tbstudy_demo.telecom import DATA, POLICY, server
-from tbstudy_demo.templates import GIVES_UP, ask, declined, done
-from tbstudy_demo.words import Draw
+from tbstudy_demo.templates import (
+    ALLOWED,
+    ALREADY,
+    APPROVAL_FIRST,
+    DECLINE,
+    Branch,
+    ask,
+    because,
+    build,
+    declined,
+    done,
+)
+from tbstudy_demo.words import COUNTS, Draw
 
 PLANS = ("Basic", "Flex", "Family", "Max", "Student")
 
@@ -32,41 +43,17 @@ def plan_change(draw: Draw, twin: str) -> Case:
                         f"This is {name}. I would like the {plan} plan from now on.",
                         f"I am {name} and I want to switch to the {plan} plan.",
                         f"My name is {name}. Can you put me on the {plan} plan?")
-    start = (ask("line number"), _look_up(line))
-    first = Call("The contract is true, so approval comes first.", "request_approval",
-                 {"line_id": line, "action": "plan change"})
-    approved = "The approval is granted, so I change the plan."
-    free = "The contract is false, so this is allowed."
-    skip = "I change the plan at once."
-    end = done("Your plan is changed.")
-
-    def change(thought: str, to: str = plan) -> Call:
-        return Call(thought, "change_plan", {"line_id": line, "plan": to})
-
-    credit = Call("I add a credit as well.", "add_credit", {"line_id": line, "amount": 10, "reason": "goodwill"})
-    if twin == "in_contract":
-        script = (*start, first, change(approved), end)
-        mistakes = {
-            "wrong_branch": (*start, change(free), end),
-            "wrong_field": (*start, first, change(approved, other), end),
-            "stops_early": (*start, first, end),
-            "extra_write": (*start, first, change(approved), credit, end),
-            "skips_lookup": (start[0], change(skip), end),
-            "gives_up": GIVES_UP,
-        }
-    else:
-        script = (*start, change(free), end)
-        mistakes = {
-            "wrong_branch": (*start, first, change(approved), end),
-            "wrong_field": (*start, change(free, other), end),
-            "stops_early": (*start, end),
-            "extra_write": (*start, change(free), credit, end),
-            "skips_lookup": (start[0], Call("I ask for approval at once.", first.tool, first.arguments),
-                             change(approved), end),
-            "gives_up": GIVES_UP,
-        }
     rows = {"lines": [_line(draw, line, name, plan=old, contract=twin == "in_contract")]}
-    return Case(query, rows, script, mistakes, {"line number": line})
+    change = {"line_id": line, "plan": plan}
+    end = done("Your plan is changed.")
+    approved = Branch((
+        Call(because("contract", True, APPROVAL_FIRST), "request_approval", {"line_id": line, "action": "plan change"}),
+        Call("The approval is granted, so I change the plan.", "change_plan", change)), end)
+    free = Branch((Call(because("contract", False, ALLOWED), "change_plan", change),), end)
+    right, wrong = (approved, free) if twin == "in_contract" else (free, approved)
+    extra = Call("I add a credit as well.", "add_credit", {"line_id": line, "amount": 10, "reason": "goodwill"})
+    return build(query, rows, (ask("line number"), _look_up(line)), right, wrong,
+                 wrong={"plan": other}, extra=extra, facts={"line number": line})
 
 
 def outage_credit(draw: Draw, twin: str) -> Case:
@@ -74,78 +61,38 @@ def outage_credit(draw: Draw, twin: str) -> Case:
     query = draw.choice(f"I am {name}, line {line}. I want a credit because the network was down.",
                         f"{name} here. My line {line} had no signal, please credit me.",
                         f"This is {name}. Please give line {line} a credit for the outage.")
-    start = (ask("credit amount"), _look_up(line))
-    end, refused = done("The credit is on your next bill."), declined("No outage is on record, so no credit.")
-
-    def credit(thought: str, reason: str = "outage") -> Call:
-        return Call(thought, "add_credit", {"line_id": line, "amount": amount, "reason": reason})
-
-    def decline(thought: str, reason: str = "no outage") -> Call:
-        return Call(thought, "note_decline", {"line_id": line, "reason": reason})
-
-    allowed, refusal = "The outage is true, so this is allowed.", "The outage is false, so I decline."
-    if twin == "outage":
-        script = (*start, credit(allowed), end)
-        mistakes = {
-            "wrong_branch": (*start, decline(refusal), refused),
-            "wrong_field": (*start, credit(allowed, reason="goodwill"), end),
-            "stops_early": (*start, end),
-            "extra_write": (*start, credit(allowed), credit("I add a credit as well.", "goodwill"), end),
-            "skips_lookup": (start[0], decline("I decline at once."), refused),
-            "gives_up": GIVES_UP,
-        }
-    else:
-        script = (*start, decline(refusal), refused)
-        mistakes = {
-            "wrong_branch": (*start, credit(allowed), end),
-            "wrong_field": (*start, decline(refusal, "contract"), refused),
-            "stops_early": (*start, refused),
-            "extra_write": (*start, decline(refusal), credit("I add a credit as well.", "goodwill"), end),
-            "skips_lookup": (start[0], credit("I give the credit at once."), end),
-            "gives_up": GIVES_UP,
-        }
     rows = {"lines": [_line(draw, line, name, outage=twin == "outage")]}
-    return Case(query, rows, script, mistakes, {"credit amount": str(amount)})
+    credit = {"line_id": line, "amount": amount, "reason": "outage"}
+    allowed = Branch((Call(because("outage", True, ALLOWED), "add_credit", credit),),
+                     done("The credit is on your next bill."))
+    refused = Branch((Call(because("outage", False, DECLINE), "note_decline",
+                           {"line_id": line, "reason": "no outage"}),),
+                     declined("No outage is on record, so no credit."))
+    start = (ask("credit amount"), _look_up(line))
+    extra = Call("I add a credit as well.", "add_credit", credit | {"reason": "goodwill"})
+    facts = {"credit amount": str(amount)}
+    if twin == "outage":
+        return build(query, rows, start, allowed, refused, wrong={"reason": "goodwill"}, extra=extra, facts=facts)
+    return build(query, rows, start, refused, allowed, wrong={"reason": "contract"}, extra=extra, facts=facts)
 
 
 def more_data(draw: Draw, twin: str) -> Case:
     name, line, size = draw.name(), draw.id("L"), draw.count()
-    other = draw.choice(*(n for n in range(2, 10) if n != size))
+    other = draw.choice(*(n for n in COUNTS if n != size))
     query = draw.choice(f"I am {name}. Please add {size} GB to my line {line}.",
                         f"{name} here, line {line}. I need {size} GB more.",
                         f"This is {name}. Can line {line} get {size} GB of extra data?")
-    start = (_look_up(line),)
-    end, refused = done("The data pack is added."), declined("The line is suspended, so no data is added.")
-
-    def add(thought: str, gigabytes: int = size) -> Call:
-        return Call(thought, "add_data", {"line_id": line, "gigabytes": gigabytes})
-
-    def decline(thought: str, reason: str = "suspended") -> Call:
-        return Call(thought, "note_decline", {"line_id": line, "reason": reason})
-
-    allowed, refusal = "The status is active, so this is allowed.", "The status is suspended, so I decline."
-    if twin == "active":
-        script = (*start, add(allowed), end)
-        mistakes = {
-            "wrong_branch": (*start, decline(refusal), refused),
-            "wrong_field": (*start, add(allowed, other), end),
-            "stops_early": (*start, end),
-            "extra_write": (*start, add(allowed), add("I add the data once more."), end),
-            "skips_lookup": (decline("I decline at once."), refused),
-            "gives_up": GIVES_UP,
-        }
-    else:
-        script = (*start, decline(refusal), refused)
-        mistakes = {
-            "wrong_branch": (*start, add(allowed), end),
-            "wrong_field": (*start, decline(refusal, "contract"), refused),
-            "stops_early": (*start, refused),
-            "extra_write": (*start, decline(refusal), add("I add the data all the same."), end),
-            "skips_lookup": (add("I add the data at once."), end),
-            "gives_up": GIVES_UP,
-        }
     rows = {"lines": [_line(draw, line, name, status=twin)]}
-    return Case(query, rows, script, mistakes)
+    allowed = Branch((Call(because("status", "active", ALLOWED), "add_data", {"line_id": line, "gigabytes": size}),),
+                     done("The data pack is added."))
+    refused = Branch((Call(because("status", "suspended", DECLINE), "note_decline",
+                           {"line_id": line, "reason": "suspended"}),),
+                     declined("The line is suspended, so no data is added."))
+    start = (_look_up(line),)
+    extra = Call("I add the data pack as well.", "add_data", {"line_id": line, "gigabytes": size})
+    if twin == "active":
+        return build(query, rows, start, allowed, refused, wrong={"gigabytes": other}, extra=extra)
+    return build(query, rows, start, refused, allowed, wrong={"reason": "contract"}, extra=extra)
 
 
 def new_sim(draw: Draw, twin: str) -> Case:
@@ -155,26 +102,17 @@ def new_sim(draw: Draw, twin: str) -> Case:
     query = draw.choice(f"I am {name}. My SIM {state}, please send a new one.",
                         f"{name} here. I need a new SIM, the old one {state}.",
                         f"This is {name}. The SIM of my phone {state}. Can I get another?")
-    start = (ask("line number"), _look_up(line))
-    end = done("A new SIM is on its way.")
-    right, wrong = ("esim", "plastic") if twin == "esim_ready" else ("plastic", "esim")
-    thoughts = {"esim": "The esim_ready is true, so an esim is right.",
-                "plastic": "The esim_ready is false, so a plastic SIM is right."}
-
-    def send(thought: str, kind: str = right, block_old: bool = lost) -> Call:
-        return Call(thought, "send_sim", {"line_id": line, "kind": kind, "block_old": block_old})
-
-    script = (*start, send(thoughts[right]), end)
-    mistakes = {
-        "wrong_branch": (*start, send(thoughts[wrong], wrong), end),
-        "wrong_field": (*start, send(thoughts[right], block_old=not lost), end),
-        "stops_early": (*start, end),
-        "extra_write": (*start, send(thoughts[right]), send("I send the other kind as well.", wrong), end),
-        "skips_lookup": (start[0], send("I send a SIM at once.", wrong), end),
-        "gives_up": GIVES_UP,
-    }
     rows = {"lines": [_line(draw, line, name, esim_ready=twin == "esim_ready")]}
-    return Case(query, rows, script, mistakes, {"line number": line})
+
+    def send(ready: bool) -> Branch:
+        kind = "esim" if ready else "plastic"
+        return Branch((Call(because("esim_ready", ready, f"{kind} is right"), "send_sim",
+                            {"line_id": line, "kind": kind, "block_old": lost}),), done("A new SIM is on its way."))
+
+    right, other = send(twin == "esim_ready"), send(twin != "esim_ready")
+    extra = Call("I send the other kind as well.", "send_sim", other.calls[0].arguments)
+    return build(query, rows, (ask("line number"), _look_up(line)), right, other,
+                 wrong={"block_old": not lost}, extra=extra, facts={"line number": line})
 
 
 def line_end(draw: Draw, twin: str) -> Case:
@@ -182,37 +120,17 @@ def line_end(draw: Draw, twin: str) -> Case:
     query = draw.choice(f"I am {name}. I want to end my line {line}.",
                         f"{name} here. Please cancel line {line} for me.",
                         f"This is {name}. I no longer need line {line}, please end it.")
+    rows = {"lines": [_line(draw, line, name, ends=None if twin == "open" else other)]}
+    ended = Branch((Call(because("ends", None, ALLOWED), "end_line", {"line_id": line, "date": date}),),
+                   done("Your line ends on that date."))
+    kept = Branch((), Say(because("ends", "set", ALREADY), "The end of this line is already set. <DONE>"))
     start = (ask("end date"), _look_up(line))
-    end, kept = done("Your line ends on that date."), Say("Nothing is to be changed.",
-                                                         "The end of this line is already set. <DONE>")
-
-    def finish(thought: str, day: str = date) -> Call:
-        return Call(thought, "end_line", {"line_id": line, "date": day})
-
-    free = "The ends is null, so this is allowed."
-    approval = Call("I ask for approval of the end.", "request_approval", {"line_id": line, "action": "line end"})
-    already = Say("The ends is set, so this is already done.", kept.text)
+    facts = {"end date": date}
     if twin == "open":
-        script = (*start, finish(free), end)
-        mistakes = {
-            "wrong_branch": (*start, already),
-            "wrong_field": (*start, finish(free, other), end),
-            "stops_early": (*start, Say("The line is looked up.", end.text)),
-            "extra_write": (*start, approval, finish("The approval is granted, so I end the line."), end),
-            "skips_lookup": (start[0], Say("I think this is already done.", kept.text)),
-            "gives_up": GIVES_UP,
-        }
-    else:
-        script = (*start, already)
-        mistakes = {
-            "wrong_branch": (*start, finish(free), end),
-            "extra_write": (*start, Call("The ends is set, so I decline.", "note_decline",
-                                         {"line_id": line, "reason": "contract"}), kept),
-            "asks_approval": (*start, approval, kept),
-            "skips_lookup": (start[0], finish("I end the line at once."), end),
-        }
-    rows = {"lines": [_line(draw, line, name, ends=None if twin == "open" else draw.date())]}
-    return Case(query, rows, script, mistakes, {"end date": date})
+        extra = Call("I note this down as well.", "note_decline", {"line_id": line, "reason": "contract"})
+        return build(query, rows, start, ended, kept, wrong={"date": other}, extra=extra, facts=facts)
+    extra = Call(because("ends", "set", DECLINE), "note_decline", {"line_id": line, "reason": "contract"})
+    return build(query, rows, start, kept, ended, extra=extra, facts=facts)
 
 
 def goodwill_credit(draw: Draw, twin: str) -> Case:
@@ -221,26 +139,18 @@ def goodwill_credit(draw: Draw, twin: str) -> Case:
     query = draw.choice(f"I am {name}. Your colleague promised me a goodwill credit of {amount}.",
                         f"{name} here. Please book the goodwill credit of {amount} that I was promised.",
                         f"This is {name}. I am still waiting for {amount} as a goodwill credit.")
-    start = (Call("I find the lines of the owner.", "find_lines", {"owner": name}),)
-    end = done("The goodwill credit is booked.")
     main, extra = (first, second) if twin == "main_first" else (second, first)
-
-    def credit(thought: str, line: str = main, reason: str = "goodwill") -> Call:
-        return Call(thought, "add_credit", {"line_id": line, "amount": amount, "reason": reason})
-
-    def pick(line: str) -> str:
-        return f"The line {line} has role main."
-
-    script = (*start, credit(pick(main)), end)
-    mistakes = {
-        "wrong_branch": (*start, credit(pick(extra), extra), end),
-        "wrong_field": (*start, credit(pick(main), reason="outage"), end),
-        "stops_early": (*start, end),
-        "extra_write": (*start, credit(pick(main)), credit("I credit the other line as well.", extra), end),
-        "gives_up": GIVES_UP,
-    }
     rows = {"lines": [_line(draw, line, name, role="main" if line == main else "extra") for line in (first, second)]}
-    return Case(query, rows, script, mistakes)
+
+    def credit(thought: str, line: str) -> Call:
+        return Call(thought, "add_credit", {"line_id": line, "amount": amount, "reason": "goodwill"})
+
+    end = done("The goodwill credit is booked.")
+    right = Branch((credit(f"The line {main} has role main.", main),), end)
+    other = Branch((credit(f"The line {extra} has role main.", extra),), end)
+    start = (Call("I find the lines of the owner.", "find_lines", {"owner": name}),)
+    return build(query, rows, start, right, other, wrong={"reason": "outage"},
+                 extra=credit("I credit the other line as well.", extra), blind=False)
 
 
 TEMPLATES = (
