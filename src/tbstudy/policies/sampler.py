@@ -27,8 +27,9 @@ class Sampling:
 
 @dataclass(slots=True, eq=False)
 class Row:
-    """One conversation inside the engine. `uniforms` are its private random numbers, one per sampled token."""
+    """One conversation inside the engine, named by `key`. `uniforms` are its random numbers, one a sampled token."""
 
+    key: str
     uniforms: np.ndarray
     pending: list[int] = field(default_factory=list)
     ids: list[int] = field(default_factory=list)

@@ -161,7 +161,8 @@ async def _answer_calls(episode: Episode, session: Session, message: dict[str, A
             answer = await session.call(call.name, call.arguments_obj)
             if override.direct_response is not None:
                 try:
-                    spoken.append({"role": "assistant", "content": override.direct_response.format(**json.loads(answer))})
+                    said = override.direct_response.format(**json.loads(answer))
+                    spoken.append({"role": "assistant", "content": said})
                 except (TypeError, ValueError, KeyError, IndexError):
                     answer = "Error in function execution"
         episode.tool_calls.append({"name": call.name, "arguments": call.arguments_obj, "response": answer,
