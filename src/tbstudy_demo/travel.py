@@ -27,9 +27,9 @@ You are the assistant of Farawell, a travel desk. Today is 2026-03-02.
 - Cheaper room: when approval is needed, request_manager_approval first, then change_room.
 - Cheaper room: when approval is waived, change_room and request no approval.
 - Another flight date: only when fare is flexible. Ask for the new date; keep_seat when they want their seat.
-- When fare is saver, never rebook: record_refusal with saver_fare.
+- When fare is saver, never rebook: record_refusal with saver fare.
 - Compensation: when delayed is true, issue_voucher of exactly the compensation.
-- When delayed is false, no voucher: record_refusal with no_delay.
+- When delayed is false, no voucher: record_refusal with no delay.
 - Extras: when package is null, add_extras. When package is full they are included and nothing is changed.
 - Do each thing once and nothing that was not asked.
 """
@@ -58,7 +58,7 @@ def get_ticket(ticket_id: TicketId) -> dict[str, Any]:
 @server.tool
 def request_manager_approval(
     reservation_id: ReservationId,
-    topic: Annotated[Literal["room_downgrade", "extras"], Field(description="What to approve")],
+    topic: Annotated[Literal["room downgrade", "extras"], Field(description="What to approve")],
 ) -> dict[str, Any]:
     """Ask the manager to approve a change."""
     server.row("reservations", "reservation_id", reservation_id)
@@ -110,7 +110,7 @@ def issue_voucher(ticket_id: TicketId, amount: float) -> dict[str, Any]:
 @server.tool
 def record_refusal(
     reference: Annotated[str, Field(description="Reservation or ticket number")],
-    reason: Annotated[Literal["saver_fare", "no_delay", "other"], Field(description="Why")],
+    reason: Annotated[Literal["saver fare", "no delay", "other"], Field(description="Why")],
 ) -> dict[str, Any]:
     """Record that a request was declined."""
     table, key = ("tickets", "ticket_id") if reference.startswith("T-") else ("reservations", "reservation_id")

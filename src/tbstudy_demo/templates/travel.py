@@ -47,7 +47,7 @@ def room_downgrade(draw: Draw, twin: str) -> Case:
     end = done("Your room is changed.")
 
     def approve(thought: str) -> Call:
-        return Call(thought, "request_manager_approval", {"reservation_id": reservation, "topic": "room_downgrade"})
+        return Call(thought, "request_manager_approval", {"reservation_id": reservation, "topic": "room downgrade"})
 
     def change(thought: str, to: str = room) -> Call:
         return Call(thought, "change_room", {"reservation_id": reservation, "room": to})
@@ -95,7 +95,7 @@ def flight_rebook(draw: Draw, twin: str) -> Case:
     def rebook(thought: str = "I have the new date now.", keep_seat: bool = keep) -> Call:
         return Call(thought, "rebook_ticket", {"ticket_id": ticket, "date": date, "keep_seat": keep_seat})
 
-    def refuse(thought: str, reason: str = "saver_fare") -> Call:
+    def refuse(thought: str, reason: str = "saver fare") -> Call:
         return Call(thought, "record_refusal", {"reference": ticket, "reason": reason})
 
     voucher = Call("I give a voucher as well.", "issue_voucher", {"ticket_id": ticket, "amount": row["compensation"]})
@@ -113,7 +113,7 @@ def flight_rebook(draw: Draw, twin: str) -> Case:
         script = (*start, refuse(refusal), refused)
         mistakes = {
             "wrong_branch": (*start, allowed, rebook(), end),
-            "wrong_field": (*start, refuse(refusal, "no_delay"), refused),
+            "wrong_field": (*start, refuse(refusal, "no delay"), refused),
             "stops_early": (*start, refused),
             "extra_write": (*start, refuse(refusal), voucher, refused),
             "skips_lookup": (ask("new date"), rebook("I move the flight at once."), end),
@@ -136,7 +136,7 @@ def delay_voucher(draw: Draw, twin: str) -> Case:
     def pay(thought: str, amount: float = row["compensation"]) -> Call:
         return Call(thought, "issue_voucher", {"ticket_id": ticket, "amount": amount})
 
-    def refuse(thought: str, reason: str = "no_delay") -> Call:
+    def refuse(thought: str, reason: str = "no delay") -> Call:
         return Call(thought, "record_refusal", {"reference": ticket, "reason": reason})
 
     if twin == "delayed":
@@ -153,7 +153,7 @@ def delay_voucher(draw: Draw, twin: str) -> Case:
         script = (*start, refuse(refusal), refused)
         mistakes = {
             "wrong_branch": (*start, pay(allowed), end),
-            "wrong_field": (*start, refuse(refusal, "saver_fare"), refused),
+            "wrong_field": (*start, refuse(refusal, "saver fare"), refused),
             "stops_early": (*start, refused),
             "extra_write": (*start, refuse(refusal), pay("I give a voucher all the same."), end),
             "gives_up": GIVES_UP,
