@@ -57,7 +57,7 @@ def cells(domains: list[Domain], seed: int) -> list[Cell]:
         rng.shuffle(ladder)
         for (template, twin), competence in zip(twins, ladder, strict=True):
             names = template.draw(twin, f"names|{seed}").mistakes
-            raw = {m: MISTAKE_WEIGHTS[m] * rng.uniform(0.3, 1.7) for m in sorted(names)}
+            raw = {m: MISTAKE_WEIGHTS.get(m, 1.0) * rng.uniform(0.3, 1.7) for m in sorted(names)}
             total = sum(raw.values())
             found.append(Cell(domain, template, twin, competence, {m: w / total for m, w in raw.items()}))
     return found
@@ -71,7 +71,7 @@ def demonstrations(of: list[Cell], seed: int) -> Iterator[Demonstration]:
         case = cell.template.draw(cell.twin, f"demo|{seed}|{cell.name}|{rng.getrandbits(48)}")
         script, behaviour = case.script, "right"
         if rng.random() > cell.competence and case.mistakes:
-            known = {m: cell.mistakes.get(m, 0.0) for m in case.mistakes}
+            known = {m: cell.mistakes.get(m, 0.1) for m in case.mistakes}
             behaviour = rng.choices(list(known), weights=list(known.values()))[0]
             script = case.mistakes[behaviour]
         yield Demonstration(cell, behaviour, case.query, tuple(_play(cell.domain, case, script)))
