@@ -15,23 +15,27 @@ from tbstudy.interpreter.profile import Profile
 
 @dataclass(slots=True)
 class Slot:
-    """One call as written. `ended` is how it ended: "function", "block" (</tool_call> before any name) or "text"."""
+    """One call as written, from `start` in the scanned text; `preamble` lies between <tool_call> and <function=.
+
+    `ended` says how: "function" (</function>), "block" (</tool_call> before any name) or "text" (the text ran out).
+    """
 
     start: int
     name: str = ""
     body: str = ""
     ended: str = "text"
-    named: bool = False
+    preamble: str = ""
 
 
 @dataclass(slots=True)
 class CallScan:
-    """The second pass: slots in order, text before the first of them, text after it (outside the slots)."""
+    """The second pass: slots in order and the pieces of text `before` the first, `after` it outside the calls, and
+    `between` the tags of a call block, where it belongs to nothing."""
 
     slots: list[Slot] = field(default_factory=list)
-    before: str = ""
-    after: str = ""
-    skipped: str = ""
+    before: list[str] = field(default_factory=list)
+    after: list[str] = field(default_factory=list)
+    between: list[str] = field(default_factory=list)
 
 
 def _alternation(literals: set[str]) -> re.Pattern[str]:
@@ -61,6 +65,7 @@ class Lexicon:
         self.content = state(profile.think_end, profile.call_start, profile.function_start)
         self.preamble = state(profile.call_end, profile.function_start)
         self.name = _alternation(every)
+        self.specials = _alternation(set(self.special))
         self.body = state(profile.function_end)
         self.between = state(profile.call_end, profile.call_start, profile.function_start)
         blank = f"[{re.escape(profile.whitespace)}]*+"
@@ -106,123 +111,110 @@ def split_reasoning(text: str, lex: Lexicon) -> tuple[str, str, int, bool]:
 
 def scan_calls(text: str, lex: Lexicon) -> CallScan:
     """Second pass, over what reasoning left: where calls start, their names and bodies, and the text around them."""
-    profile = lex.profile
-    special = lex.special
+    profile, special = lex.profile, lex.special
     scan = CallScan()
-    outside: list[str] = []
-    inside: list[str] = []
-    skipped: list[str] = []
     slot: Slot | None = None
-    state = "content"
-    pattern = lex.content
-    pos = mark = 0
+    state, pattern = "content", lex.content
+    kept: list[str] = []  # pieces of what the state collects, parted where a tag was deleted
+    pos = mark = 0  # where to look on, and where the piece not yet kept begins
+
     while True:
         match = pattern.search(text, pos)
         start = match.start() if match else len(text)
-        if state == "name":
-            close = text.find(">", pos, start)
-            if close >= 0:
-                inside.append(text[mark:close])
-                slot.name = "".join(inside)
-                inside = []
-                state, pattern, pos = "body", lex.body, close + 1
+        entered = ""
+        if state == "name" and (close := text.find(">", pos, start)) >= 0:
+            start, pos = close, close + 1
+            entered = "body"
+        elif match is None:
+            kept.append(text[mark:])
+            break
+        else:
+            tag, pos = match[0], match.end()
+            if tag in special or (state == "content" and tag == profile.think_end):
+                kept.append(text[mark:start])
                 mark = pos
                 continue
-        if match is None:
-            break
-        tag = match[0]
-        pos = match.end()
-        if tag in special:
-            target = outside if state == "content" else inside if state in ("name", "body") else skipped
-            target.append(text[mark:start])
-            mark = pos
-        elif state == "content":
-            if tag == profile.think_end:
-                outside.append(text[mark:start])
-                mark = pos
-            elif tag == profile.call_start or tag == profile.function_start:
-                outside.append(text[mark:start])
-                if slot is None:
-                    scan.before = "".join(outside)
-                    outside = []
-                slot = Slot(start)
-                scan.slots.append(slot)
-                named = tag == profile.function_start
-                state, pattern = ("name", lex.name) if named else ("preamble", lex.preamble)
-                mark = pos
-        elif state == "preamble":
-            if tag == profile.call_end:
-                skipped.append(text[mark:start])
-                slot.ended = "block"
-                state, pattern, mark = "content", lex.content, pos
-            elif tag == profile.function_start:
-                skipped.append(text[mark:start])
-                state, pattern, mark = "name", lex.name, pos
-        elif state == "name":
-            if tag == profile.function_end:
-                inside.append(text[mark:start])
-                slot.name = "".join(inside)
-                slot.ended = "function"
-                inside = []
-                state, pattern, mark = "between", lex.between, pos
-        elif state == "body":
-            if tag == profile.function_end:
-                inside.append(text[mark:start])
-                slot.body = "".join(inside)
-                slot.ended = "function"
-                inside = []
-                state, pattern, mark = "between", lex.between, pos
-        elif tag in (profile.call_end, profile.call_start, profile.function_start):
-            skipped.append(text[mark:start])
-            mark = pos
-            if tag == profile.call_end:
-                state, pattern = "content", lex.content
-            else:
-                slot = Slot(start)
-                scan.slots.append(slot)
-                named = tag == profile.function_start
-                state, pattern = ("name", lex.name) if named else ("preamble", lex.preamble)
-    tail = text[mark:]
-    if state == "content":
-        outside.append(tail)
-    elif state == "name":
-        slot.name = "".join(inside) + tail
-    elif state == "body":
-        slot.body = "".join(inside) + tail
-    else:
-        skipped.append(tail)
-    if slot is None:
-        scan.before = "".join(outside)
-    else:
-        scan.after = "".join(outside)
-    scan.skipped = "".join(skipped)
+            if state == "content" or state == "between":
+                if tag == profile.call_start:
+                    entered = "preamble"
+                elif tag == profile.function_start:
+                    entered = "name"
+                elif tag == profile.call_end and state == "between":
+                    entered = "content"
+            elif state == "preamble":
+                entered = {profile.function_start: "name", profile.call_end: "content"}.get(tag, "")
+            elif tag == profile.function_end:
+                entered = "between"
+        if not entered:  # a tag that means nothing here is text
+            continue
+        kept.append(text[mark:start])
+        _collect(scan, slot, state, kept)
+        kept = []
+        mark = pos
+        if state in ("content", "between") and entered != "content":
+            slot = Slot(start)
+            scan.slots.append(slot)
+        elif entered == "between":
+            slot.ended = "function"
+        elif state == "preamble" and entered == "content":
+            slot.ended = "block"
+        state, pattern = entered, getattr(lex, entered)
+    _collect(scan, slot, state, kept)
     return scan
 
 
-def _trim(value: str) -> str:
-    value = value.removeprefix("\n")
-    return value.removesuffix("\n")
+def _collect(scan: CallScan, slot: Slot | None, state: str, pieces: list[str]) -> None:
+    """Put the pieces of text that `state` collected where they belong."""
+    if state == "name":
+        slot.name = "".join(pieces)
+    elif state == "body":
+        slot.body = "".join(pieces)
+    elif state == "preamble":
+        slot.preamble = "".join(pieces)
+    elif state == "between":
+        scan.between += pieces
+    elif slot is None:
+        scan.before += pieces
+    else:
+        scan.after += pieces
 
 
-def body_parameters(body: str, lex: Lexicon) -> tuple[dict[str, str], bool]:
-    """Parameters of a call's body as raw texts, and whether an opened one was dropped for want of an end.
+@dataclass(slots=True, frozen=True)
+class Span:
+    """One parameter of a body: its name and where its untrimmed value lies; `closed` by its own closing tag, at `next`
+    the text goes on (behind the closing tag, or at the opening tag that ended the value)."""
 
-    A value runs to the nearest closing tag or to the next opening tag; a repeated name keeps its first place and
-    takes the last value.
+    name: str
+    start: int
+    end: int
+    closed: bool
+    next: int
+
+
+def parameter_spans(body: str, lex: Lexicon) -> tuple[list[Span], int]:
+    """Parameters of a call's body in order, and where one was opened but never ended (-1: none, it is dropped).
+
+    A value runs to the nearest closing tag or to the next opening tag, whichever comes first.
     """
-    values: dict[str, str] = {}
+    spans: list[Span] = []
     name: str | None = None
-    value_start = 0
+    opened = value_start = 0
     for match in lex.parameter.finditer(body):
-        if match.start() < value_start:
+        at = match.start()
+        if at < value_start:  # a tag inside a parameter's name
             continue
+        closing = match["close"] is not None
         if name is not None:
-            values[name] = _trim(body[value_start : match.start()])
+            spans.append(Span(name, value_start, at, closing, match.end() if closing else at))
             name = None
-        if match["close"] is None:
+        if not closing:
             end = body.find(">", match.end())
             if end < 0:
-                return values, True
-            name = body[match.end() : end]
-            value_start = end + 1
-    return values, name is not None
+                return spans, at
+            name, opened, value_start = body[match.end() : end], at, end + 1
+    return spans, opened if name is not None else -1
+
+
+def trim_newlines(value: str) -> str:
+    """`value` without one newline at each end, which the template's layout puts there."""
+    return value.removeprefix("\n").removesuffix("\n")

@@ -4,10 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
-from tbstudy.interpreter.markup import CallScan, Lexicon, Slot, body_parameters, lexicon, scan_calls, split_reasoning
+from tbstudy.interpreter import surprises
+from tbstudy.interpreter.markup import (
+    CallScan,
+    Lexicon,
+    Slot,
+    Span,
+    lexicon,
+    parameter_spans,
+    scan_calls,
+    split_reasoning,
+    trim_newlines,
+)
 from tbstudy.interpreter.profile import DEFAULT, get_profile
 from tbstudy.interpreter.schema import coerce, coerce_members, find_properties
 from tbstudy.interpreter.types import Generation, ToolCall
@@ -31,114 +42,146 @@ def interpret(
     `tools` are OpenAI tool objects ({"type": "function", "function": {...}}); the other arguments mirror the request
     (`enable_thinking` None = not sent) and the engine's own `finish_reason`. `special_tokens` is the tokenizer's
     `all_special_tokens`. A request without tools cannot call any, whatever `tool_choice` says. `strict_warnings`
-    fills `Generation.warnings`, which never changes the rest. Raises StudyError for an unknown `profile`.
+    fills `Generation.warnings` (codes: `surprises.CODES`), which never changes the rest. Raises StudyError for an
+    unknown `profile`.
     """
     lex = lexicon(get_profile(profile), tuple(special_tokens))
     thinking = bool(enable_thinking) if enable_thinking is not None else reasoning_effort != "none"
     if thinking:
         split, rest, ended, implicit = split_reasoning(text, lex)
-        reasoning, content = split or None, rest or None
+        reasoning, answer = split or None, rest or None
     else:
-        reasoning, content, ended, implicit = None, text, 0, False
-    if not tools:
-        tool_choice = "none"
-    scan = scan_calls(content or "", lex)
-    calls: list[ToolCall] = []
-    read: list[ReadCall] = []
-    if tool_choice == "none" and tools:
-        # The calls are read and thrown away, and the text around them is joined.
-        content = (scan.before + scan.after) or None
+        reasoning, answer, ended, implicit = None, text, 0, False
+    scan = scan_calls(answer or "", lex)
+    read = [_read_slot(slot, tools, lex) for slot in scan.slots]
+    calls = [call.call for call in read if call.call is not None]
+    offered = bool(tools) and tool_choice != "none"
+    forced = offered and (tool_choice == "required" or isinstance(tool_choice, dict))
+
+    if tools and tool_choice == "none":
+        # The server reads the calls, throws them away and joins the text around them.
+        content = "".join(scan.before + scan.after) or None
+    elif calls or not offered:
+        content = _text_beside(scan, read, bool(calls))
     else:
-        read = [call for call in map(lambda slot: read_call(slot, tools, lex), scan.slots) if call is not None]
-        calls = [call.call for call in read if call.call is not None]
-        content = _content(content, scan, read, calls, tool_choice)
-    required = tool_choice == "required"
-    if required or isinstance(tool_choice, dict):
+        content = answer
+    if forced:
+        content = content if calls or (content or "").strip() else ""
         content = content or ""
-    if tool_choice is None or tool_choice == "none":
-        calls = []
-    if (tool_choice == "auto" and calls) or (required and finish_reason == "stop"):
+
+    served = calls if offered and tool_choice is not None else []
+    if (tool_choice == "auto" and served) or (offered and tool_choice == "required" and finish_reason == "stop"):
         served_finish = "tool_calls"
     else:
         served_finish = finish_reason or "stop"
+    warnings: tuple[str, ...] = ()
+    if strict_warnings:
+        found = dict.fromkeys(surprises.splitting(text, thinking, ended, implicit, finish_reason, lex))
+        if scan.slots:
+            slots = [call.slot for call in read if call.call is not None]
+            found |= dict.fromkeys(surprises.around_calls(text, ended, implicit, answer or "", scan, slots, lex))
+            for call in read:
+                found |= dict.fromkeys(call.surprises(tools, lex))
+            if calls and not served:
+                found["call_dropped"] = None
+        if served_finish == "tool_calls" and finish_reason == "length":
+            found["length_stop_hidden"] = None
+        warnings = tuple(found)
     if not parallel_tool_calls:
-        calls = calls[:1]
-    return Generation(text, reasoning, content, tuple(calls), served_finish)
+        served = served[:1]
+    return Generation(text, reasoning, content, tuple(served), served_finish, warnings)
 
 
 @dataclass(slots=True)
-class ReadCall:
-    """A slot after its name and arguments were read; `call` is None when it is no call."""
+class _Read:
+    """A slot after its name and arguments were read; `call` is None when it is no call.
+
+    `announced`: the server took the slot for a call before it read the body, which decides where later text goes.
+    `fails`: the server raises on this body.
+    """
 
     slot: Slot
-    call: ToolCall | None
-    name_announced: bool
-    surprises: list[str] = field(default_factory=list)
+    call: ToolCall | None = None
+    announced: bool = False
+    spans: Sequence[Span] = ()
+    dropped: int = -1
+    fails: bool = False
+
+    def surprises(self, tools: Sequence[dict[str, Any]] | None, lex: Lexicon) -> list[str]:
+        found = ["server_error"] if self.fails else []
+        if self.call is not None:
+            found += surprises.in_call(
+                self.call.name, self.slot, self.spans, self.dropped, self.call.arguments_obj, tools, lex
+            )
+        return found
 
 
-def read_call(slot: Slot, tools: Sequence[dict[str, Any]] | None, lex: Lexicon) -> ReadCall | None:
-    """The call in a slot; None for a slot with neither name nor body."""
-    name, body = slot.name, slot.body
-    if not name and not body:
-        return None
-    if not name:
-        found = lex.json_name.search(body)
+def _read_slot(slot: Slot, tools: Sequence[dict[str, Any]] | None, lex: Lexicon) -> _Read:
+    """The call in a slot: its name trimmed, its parameters typed by the schema of the tool of that name."""
+    name = slot.name
+    if not name and slot.body:
+        found = lex.json_name.search(slot.body)
         name = found[1] if found else ""
     announced = bool(name)
     name = name.strip()
-    if name:
-        values, cut = body_parameters(body, lex)
-        properties = find_properties(tools, name)
-        arguments: dict[str, Any] = dict(values)
-        if properties:
-            for key, value in values.items():
-                schema = properties.get(key)
-                if isinstance(schema, dict):
-                    arguments[key] = coerce(value, schema, lex.profile)
-        call = ToolCall(name, json.dumps(arguments, ensure_ascii=False), arguments)
-        return ReadCall(slot, call, announced, ["value_dropped"] if cut else [])
-    return ReadCall(slot, _json_call(body, tools, lex), announced)
-
-
-def _json_call(body: str, tools: Sequence[dict[str, Any]] | None, lex: Lexicon) -> ToolCall | None:
-    """A nameless body that is a JSON object with its own name, or None."""
+    if not name:
+        call, fails = _json_call(slot.body, tools, lex)
+        return _Read(slot, call, announced, fails=fails)
+    spans, dropped = parameter_spans(slot.body, lex)
+    arguments: dict[str, Any] = {}
+    for span in spans:
+        arguments[span.name] = trim_newlines(slot.body[span.start : span.end])
+    properties = find_properties(tools, name)
+    if properties:
+        for key, value in arguments.items():
+            schema = properties.get(key)
+            if isinstance(schema, dict):
+                arguments[key] = coerce(value, schema, lex.profile)
     try:
-        parsed = json.loads(body.strip())
-        if not isinstance(parsed, dict) or not parsed.get("name") or not isinstance(parsed["name"], str):
-            return None
-        name = parsed["name"]
-        for key in ("arguments", "parameters"):
-            if key in parsed:
-                given = parsed[key]
-                wire = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
-                break
-        else:
-            rest = {key: value for key, value in parsed.items() if key != "name"}
-            wire = json.dumps(rest, ensure_ascii=False)
+        wire = json.dumps(arguments, ensure_ascii=False)
+    except RecursionError:  # nested just too deep to be written: kept as the texts they came as
+        arguments = {span.name: trim_newlines(slot.body[span.start : span.end]) for span in spans}
+        wire = json.dumps(arguments, ensure_ascii=False)
+        return _Read(slot, ToolCall(name, wire, arguments), announced, spans, dropped, fails=True)
+    return _Read(slot, ToolCall(name, wire, arguments), announced, spans, dropped)
+
+
+def _json_call(body: str, tools: Sequence[dict[str, Any]] | None, lex: Lexicon) -> tuple[ToolCall | None, bool]:
+    """(call, server fails) for a nameless body: a call if it is a JSON object with its own name."""
+    body = body.strip()
+    if not body:
+        return None, False
+    try:
+        parsed = json.loads(body)
+    except json.JSONDecodeError:
+        return None, False
     except (ValueError, RecursionError):
-        return None
+        return None, True
+    name = parsed.get("name") if isinstance(parsed, dict) else None
+    if not name or not isinstance(name, str):
+        return None, bool(name)
+    given = next((parsed[key] for key in ("arguments", "parameters") if key in parsed), None)
+    if "arguments" not in parsed and "parameters" not in parsed:
+        given = {key: value for key, value in parsed.items() if key != "name"}
+    try:
+        wire = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
+    except RecursionError:
+        return None, True
     try:
         decoded = json.loads(wire)
-        properties = find_properties(tools, name)
-        if isinstance(decoded, dict) and properties and coerce_members(decoded, properties, lex.profile):
+        if isinstance(decoded, dict) and coerce_members(decoded, find_properties(tools, name), lex.profile):
             wire = json.dumps(decoded, ensure_ascii=False)
     except (ValueError, RecursionError):
         decoded = None
-    return ToolCall(name, wire, decoded if isinstance(decoded, dict) else {})
+    return ToolCall(name, wire, decoded if isinstance(decoded, dict) else {}), False
 
 
-def _content(
-    answer: str | None, scan: CallScan, read: list[ReadCall], calls: list[ToolCall], tool_choice: Any
-) -> str | None:
-    """Served content when calls are not suppressed: `answer` as it is without a call, else the text before it."""
-    if not calls and tool_choice != "none":
-        forced = tool_choice == "required" or isinstance(tool_choice, dict)
-        return None if forced and not (answer or "").strip() else answer
-    before = scan.before
-    if not any(call.name_announced for call in read):
-        before = scan.after + before
-    if calls:
-        return before.strip() or None
-    if scan.slots and not before.strip():
-        return None
-    return before or None
+def _text_beside(scan: CallScan, read: Sequence[_Read], called: bool) -> str | None:
+    """Content beside calls: the text before the first, stripped; None when blank."""
+    announced = any(call.announced for call in read)
+    text = "".join(scan.before if announced else scan.after + scan.before)
+    if called:
+        text = text.strip()
+    elif scan.slots and not text.strip():
+        text = ""
+    return text or None

@@ -14,7 +14,7 @@ from typing import Any
 from tbstudy.interpreter.profile import Profile
 
 _ENUM_TYPES = (bool, "boolean"), (int, "integer"), (float, "number"), (str, "string"), (list, "array"), (dict, "object")
-_MISS = object()
+MISS = object()  # no value: None is one
 
 
 def declared_types(schema: Any) -> set[str]:
@@ -56,7 +56,7 @@ def _ordered(types: frozenset[str], profile: Profile) -> tuple[str, ...]:
 
 
 def finite_json(value: str) -> Any:
-    """`value` decoded, or `_MISS` when it is not JSON, holds a non-finite number, or nests too deep to decode."""
+    """`value` decoded, or `MISS` when it is not JSON, holds a non-finite number, or nests too deep to decode."""
     try:
         parsed = json.loads(value)
         # Only these characters can bring in a non-finite number: 1e999, 999(...)9.0, NaN, Infinity.
@@ -64,28 +64,28 @@ def finite_json(value: str) -> Any:
             return parsed
         json.dumps(parsed, allow_nan=False)
     except (ValueError, TypeError, RecursionError):
-        return _MISS
+        return MISS
     return parsed
 
 
 def _null(value: str) -> Any:
-    return None if value.lower() == "null" else _MISS
+    return None if value.lower() == "null" else MISS
 
 
 def _integer(value: str) -> Any:
     try:
         return int(value)
     except ValueError:
-        return _MISS
+        return MISS
 
 
 def _number(value: str) -> Any:
     try:
         number = float(value)
     except ValueError:
-        return _MISS
+        return MISS
     if not math.isfinite(number):
-        return _MISS
+        return MISS
     return int(number) if number == int(number) else number
 
 
@@ -93,7 +93,7 @@ def _boolean(value: str) -> Any:
     word = value.lower().strip()
     if word in ("true", "1"):
         return True
-    return False if word in ("false", "0") else _MISS
+    return False if word in ("false", "0") else MISS
 
 
 def _string(value: str) -> Any:
@@ -111,14 +111,19 @@ _READERS = {
 }
 
 
+def type_order(schema: Any, profile: Profile) -> tuple[str, ...]:
+    """Known types that `schema` declares, aliases resolved, in the order in which the profile tries them."""
+    return _ordered(frozenset(declared_types(schema)), profile)
+
+
 def coerce(value: str, schema: Any, profile: Profile) -> Any:
     """The JSON value served for the text `value` under `schema`; `value` itself when it stays text."""
-    for name in _ordered(frozenset(declared_types(schema)), profile):
+    for name in type_order(schema, profile):
         read = _READERS[name](value)
-        if read is not _MISS:
+        if read is not MISS:
             return read
     read = finite_json(value)
-    return value if read is _MISS else read
+    return value if read is MISS else read
 
 
 def coerce_decoded(value: Any, schema: dict[str, Any], profile: Profile) -> tuple[Any, bool]:

@@ -267,7 +267,7 @@ class Trajectory:
         if self._awaits_observation:
             raise StudyError("two generations in a row: append the observation of the first one before the second")
         if len(ids) > self.remaining():
-            raise StudyError(f"{len(ids)} sampled ids exceed the budget of {self.remaining()}: sample at most remaining()")
+            raise StudyError(f"{len(ids)} sampled ids exceed the {self.remaining()} that remaining() allows")
         start = len(self.response_ids)
         self.response_ids.extend(ids)
         self.response_mask.extend([1] * len(ids))
