@@ -62,7 +62,7 @@ def find_parcels(recipient: Annotated[str, Field(description="Full name")]) -> l
 
 
 @server.tool
-def ask_depot(parcel_id: ParcelId, step: Literal["redirect", "hold", "claim"]) -> dict[str, Any]:
+def ask_depot(parcel_id: ParcelId, step: Literal["redirect", "customs", "claim"]) -> dict[str, Any]:
     """Ask the depot to approve a step."""
     server.row("parcels", "parcel_id", parcel_id)
     server.insert("depot_requests", parcel_id=parcel_id, step=step)

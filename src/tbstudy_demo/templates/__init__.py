@@ -50,13 +50,14 @@ class Branch:
 
 
 def build(query: str, rows: dict[str, list[dict[str, Any]]], start: tuple[Step, ...], right: Branch, other: Branch, *,
-          extra: Call, wrong: dict[str, Any] | None = None, facts: dict[str, str] | None = None,
-          blind: bool = True) -> Case:
+          extra: Call, wrong: dict[str, Any] | None = None, approval: Call | None = None,
+          facts: dict[str, str] | None = None, blind: bool = True) -> Case:
     """A case from the steps up to the look-up, the right branch and the one that the other twin wants.
 
-    `wrong` are arguments that spoil the last call of the right branch, `extra` is a write too many. Without `blind`
-    nobody can act before the look-up, because it supplies an id. Where the right branch changes nothing, stopping
-    early and giving up are not mistakes and are left out.
+    `wrong` are arguments that spoil the last call of the right branch, `extra` is a write too many, `approval` a
+    request for approval that nothing calls for. Without `blind` nobody can act before the look-up, because it
+    supplies an id. Where the right branch changes nothing, stopping early and giving up are not mistakes and are
+    left out.
     """
     mistakes: dict[str, tuple[Step, ...]] = {"wrong_branch": (*start, *other.calls, other.end)}
     if wrong is not None:
@@ -66,6 +67,8 @@ def build(query: str, rows: dict[str, list[dict[str, Any]]], start: tuple[Step, 
     if right.calls:
         mistakes["stops_early"] = (*start, *right.calls[:-1], replace(right.end, thought="That should be enough."))
     mistakes["extra_write"] = (*start, *right.calls, extra, right.end)
+    if approval is not None:
+        mistakes["asks_approval"] = (*start, *right.calls, approval, right.end)
     if blind:
         asked = tuple(step for step in start if isinstance(step, Ask))
         hasty = tuple(replace(call, thought="I can do this at once.") for call in other.calls[:1])

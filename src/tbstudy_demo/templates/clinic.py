@@ -149,9 +149,9 @@ def cancel(draw: Draw, twin: str) -> Case:
     name, visit, date = draw.name(), draw.id("V"), draw.date()
     ill = draw.choice(True, False)
     reason = "I am ill" if ill else "I have to work"
-    query = draw.choice(f"This is {name}. Please cancel my visit, {reason}.",
-                        f"{name} here. I want to cancel my visit because {reason}.",
-                        f"My name is {name}. My visit must be cancelled since {reason}.")
+    query = draw.choice(f"This is {name}. Please cancel my visit {visit}, {reason}.",
+                        f"{name} here. I want to cancel visit {visit} because {reason}.",
+                        f"My name is {name}. Visit {visit} must be cancelled since {reason}.")
     rows = {"visits": [{"visit_id": visit, "name": name, "kind": draw.choice(*KINDS), "date": date, "status": twin}]}
     cancelled = Branch((Call(because("status", "planned", ALLOWED), "cancel_visit",
                              {"visit_id": visit, "waive_fee": ill}),), done("Your visit is cancelled."))
@@ -160,7 +160,7 @@ def cancel(draw: Draw, twin: str) -> Case:
         extra = Call("I record a refusal as well.", "record_refusal", {"visit_id": visit, "reason": "too late"})
         return build(query, rows, (_find(name),), cancelled, kept, wrong={"waive_fee": not ill}, extra=extra)
     extra = Call(because("status", "cancelled", DECLINE), "record_refusal", {"visit_id": visit, "reason": "too late"})
-    return build(query, rows, (_find(name),), kept, cancelled, extra=extra, blind=False)
+    return build(query, rows, (_find(name),), kept, cancelled, extra=extra)
 
 
 TEMPLATES = (

@@ -112,7 +112,8 @@ def customs(draw: Draw, twin: str) -> Case:
         return build(query, rows, (_track(parcel),), allowed, kept,
                      wrong={"documents": draw.choice([first], [first, third])}, extra=extra)
     extra = Call(because("customs", "cleared", DECLINE), "log_rejection", {"parcel_id": parcel, "reason": "customs"})
-    return build(query, rows, (_track(parcel),), kept, allowed, extra=extra)
+    approval = Call("I ask for approval of the papers.", "ask_depot", {"parcel_id": parcel, "step": "customs"})
+    return build(query, rows, (_track(parcel),), kept, allowed, extra=extra, approval=approval)
 
 
 def pickup(draw: Draw, twin: str) -> Case:

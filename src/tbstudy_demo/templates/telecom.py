@@ -130,7 +130,8 @@ def line_end(draw: Draw, twin: str) -> Case:
         extra = Call("I note this down as well.", "note_decline", {"line_id": line, "reason": "contract"})
         return build(query, rows, start, ended, kept, wrong={"date": other}, extra=extra, facts=facts)
     extra = Call(because("ends", "set", DECLINE), "note_decline", {"line_id": line, "reason": "contract"})
-    return build(query, rows, start, kept, ended, extra=extra, facts=facts)
+    approval = Call("I ask for approval of the end.", "request_approval", {"line_id": line, "action": "line end"})
+    return build(query, rows, start, kept, ended, extra=extra, approval=approval, facts=facts)
 
 
 def goodwill_credit(draw: Draw, twin: str) -> Case:
