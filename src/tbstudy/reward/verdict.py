@@ -10,9 +10,11 @@ from typing import Any
 class Verdict:
     """What the task's own check said about the terminal state.
 
-    `reward` is 1.0 or 0.0 for a clean attempt. With `system_error` there is no verdict: `passed` is False, `reward`
-    is 0.0 and neither may be counted. `diff` explains a failure: one dict a difference, with keys `kind` (wrong,
-    missing, extra), `server`, `table`, `row`, `field`, `expected`, `actual`.
+    `reward` is 1.0 or 0.0 for a clean attempt, or the number in [0, 1] that the check returned. With `system_error`
+    there is no verdict: `passed` is False, `reward` is 0.0 and neither may be counted; `cause` is then check or judge.
+    `diff` explains a failure: one dict a difference, with keys `kind` (wrong, missing, extra), `server`, `table`,
+    `row`, `field`, `expected`, `actual`. `traceback` and `line` (of the test-case file) say where the check stopped,
+    `prints` is what it printed, `metadata` what it or its fixtures wrote down, with the judge's answers.
     """
 
     passed: bool
@@ -20,3 +22,8 @@ class Verdict:
     system_error: bool = False
     reason: str = ""
     diff: list[dict[str, Any]] = field(default_factory=list)
+    cause: str = ""
+    traceback: str = ""
+    line: int | None = None
+    prints: str = ""
+    metadata: dict[str, Any] = field(default_factory=dict)
