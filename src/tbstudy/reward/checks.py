@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import asyncio
 import inspect
+import json
 import linecache
 import marshal
 import os
@@ -56,9 +57,8 @@ class CheckRunner:
                     init_result: Mapping[str, Any] | None = None) -> Verdict:
         """The verdict of `task`'s check. Never raises for what a check does.
 
-        `messages` is the conversation in a record's shape; an assistant message with `"tag": "direct"` is a direct
-        tool response. `response`, the last thing the assistant said, and `tool_calls`, dicts with id, name, arguments
-        and content (the answer), are read from the messages when left out.
+        `messages` is the conversation in a record's shape. `response`, the last thing the assistant said, and
+        `tool_calls`, dicts with id, name, arguments and response, are read from the messages when left out.
         """
         request = self._request(task, effects, messages, response, tool_calls, init_result)
         if isinstance(request, Verdict):
@@ -111,10 +111,11 @@ class CheckRunner:
             code, pure = self._compiled(task)
         except (StudyError, SyntaxError, ValueError) as error:
             return Verdict(False, 0.0, True, f"the check cannot be compiled: {error}", cause="check")
+        messages = tag_direct_responses(task, messages)
         return pack({
             "code": code, "function": task.function, "pure": pure, "file": task.file.name,
             "fixtures": task.fixtures,
-            "effects": dict(effects), "messages": list(messages),
+            "effects": dict(effects), "messages": messages,
             "response": last_response(messages) if response is None else response,
             "tool_calls": answered_calls(messages) if tool_calls is None else list(tool_calls),
             "direct": [m["content"] for m in messages if m.get("tag") == "direct"],
@@ -308,8 +309,36 @@ def last_response(messages: Sequence[dict[str, Any]]) -> str:
     return ""
 
 
+def tag_direct_responses(task: Task, messages: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The messages, with `"tag": "direct"` on those that the loop made from a tool's answer by its direct response."""
+    templates = {t.name: t.direct_response for t in task.tools or () if t.direct_response is not None}
+    if not templates:
+        return list(messages)
+    out: list[dict[str, Any]] = []
+    due: list[str] = []
+    for m in messages:
+        if m["role"] == "tool":
+            due += _filled(templates.get(m.get("name", "")), m.get("content"))
+        elif m["role"] == "assistant" and m.get("content") in due:
+            due.remove(m["content"])
+            m = {**m, "tag": "direct"}
+        else:
+            due = []
+        out.append(m)
+    return out
+
+
+def _filled(template: str | None, answer: Any) -> list[str]:
+    if template is None:
+        return []
+    try:
+        return [template.format(**json.loads(answer))]
+    except (TypeError, ValueError, KeyError, IndexError):
+        return []
+
+
 def answered_calls(messages: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Every tool call with its answer: id, name, arguments, content. A call without an answer (an end-turn tool) has
+    """Every tool call with its answer: id, name, arguments, response. A call without an answer (an end-turn tool) has
     an empty one; arguments that are not a JSON object are empty and the reason is under error."""
     answers = {m.get("tool_call_id"): m.get("content") or "" for m in messages if m["role"] == "tool"}
     out = []
@@ -317,5 +346,5 @@ def answered_calls(messages: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         for call in m.get("tool_calls") or ():
             arguments, error = parse_arguments(call["function"]["arguments"])
             out.append({"id": call["id"], "name": call["function"]["name"], "arguments": arguments,
-                        "content": answers.get(call["id"], ""), **({"error": error} if error else {})})
+                        "response": answers.get(call["id"], ""), **({"error": error} if error else {})})
     return out

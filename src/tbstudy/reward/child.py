@@ -143,7 +143,7 @@ def make_context(request: dict[str, Any]) -> Any:
     from thinkingbox.common.chat_types import ToolCallResponse, ToolResponse
 
     calls = [ToolCallResponse(tool_call=_tool_call(c["id"], c["name"], c["arguments"], c.get("error")),
-                              tool_response=ToolResponse(name=c["name"], content=c["content"], id=c["id"]))
+                              tool_response=ToolResponse(name=c["name"], content=c["response"], id=c["id"]))
              for c in request["tool_calls"]]
     return TestContext(response=request["response"], tool_direct_responses=request["direct"],
                        effects=request["effects"], tool_calls=calls, messages=make_messages(request["messages"]),
