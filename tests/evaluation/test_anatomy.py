@@ -1,5 +1,5 @@
 import pytest
-from records import READ, WRITE, record, write
+from campaign_records import READ, WRITE, record, write
 
 from tbstudy.evaluation import anatomy, finish_reasons, read_attempts
 from tbstudy.evaluation.anatomy import failures

@@ -2,7 +2,7 @@ import json
 
 import numpy as np
 import pytest
-from records import READ, WRITE, campaign, openenv, record, thinkingbox, write
+from campaign_records import READ, WRITE, campaign, openenv, record, thinkingbox, write
 
 from tbstudy.errors import StudyError
 from tbstudy.evaluation.attempts import COLUMNS, domain_name, is_read_tool, is_tool_error, latest, read_attempts

@@ -3,9 +3,9 @@ import datetime
 import numpy as np
 import pandas as pd
 import pytest
+from campaign_records import record, write
 from hypothesis import given
 from hypothesis import strategies as st
-from records import record, write
 
 from tbstudy.errors import StudyError
 from tbstudy.evaluation import read_attempts

@@ -1,7 +1,7 @@
 import pytest
+from campaign_records import campaign, record, write
 from hypothesis import given
 from hypothesis import strategies as st
-from records import campaign, record, write
 
 from tbstudy.errors import StudyError
 from tbstudy.evaluation import check_coverage, load_campaign, load_campaigns, read_attempts

@@ -1,7 +1,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from records import frame
+from campaign_records import frame
 
 from tbstudy.errors import StudyError
 from tbstudy.evaluation import both_treatments, compare, compare_arms, curve_table, summary_table, training_summary
