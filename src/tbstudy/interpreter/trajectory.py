@@ -49,7 +49,7 @@ class _Recent:
 
 
 def _for_template(message: dict[str, Any]) -> dict[str, Any]:
-    """`message` with tool-call arguments decoded, as servers hand them to a chat template."""
+    """`message` with tool-call arguments decoded, as servers hand them to a chat template; {} for what is no object."""
     calls = message.get("tool_calls")
     if not calls:
         return message
@@ -59,9 +59,10 @@ def _for_template(message: dict[str, Any]) -> dict[str, Any]:
         arguments = function.get("arguments")
         if isinstance(arguments, str):
             try:
-                function["arguments"] = json.loads(arguments) if arguments else {}
-            except ValueError as error:
-                raise StudyError(f"tool call {function.get('name')!r}: arguments are not JSON ({error})") from None
+                arguments = json.loads(arguments)
+            except (ValueError, RecursionError):
+                arguments = None
+        function["arguments"] = arguments if isinstance(arguments, dict) else {}
         decoded.append({**call, "function": function})
     return {**message, "tool_calls": decoded}
 
