@@ -262,6 +262,12 @@ def test_benjamini_hochberg_agrees_with_scipy(p):
     assert m.benjamini_hochberg(p) == pytest.approx(stats.false_discovery_control(p))
 
 
+@given(count, count)
+def test_fisher_agrees_with_scipy(one, two):
+    expected = stats.fisher_exact([[one[0], one[1] - one[0]], [two[0], two[1] - two[0]]]).pvalue
+    assert m.fisher_p(*one, *two) == pytest.approx(expected, abs=1e-9)
+
+
 def test_ledger_by_hand():
     table = m.ledger(
         pairs([("up", 0, 20, 20, 20), ("down", 20, 20, 2, 20), ("same", 9, 20, 11, 20), ("none", 0, 0, 5, 5)])

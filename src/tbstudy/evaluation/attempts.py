@@ -11,6 +11,7 @@ import re
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +71,7 @@ _TB_DIFF_TYPE = re.compile(r"^\s*Type: (.+)$", re.MULTILINE)
 _EMPTY_RESULTS = frozenset({"", "[]", "{}", "null", "none"})
 
 
+@cache
 def is_read_tool(name: str) -> bool:
     """Whether a tool only looks things up, by the first word of its name (get_, list_, search_, ...).
 
@@ -183,6 +185,7 @@ class Source:
         return row
 
 
+@cache
 def domain_name(scenario: str) -> str:
     """The domain of a scenario or test file name: the published name where there is one, else the bare stem."""
     stem = _GROUP_SUFFIX.sub("", scenario)
@@ -272,8 +275,9 @@ def _openenv_model(provenance: Any) -> str | None:
 
 
 def _openenv_config(provenance: Any) -> str:
-    config = (provenance.get("config") if isinstance(provenance, dict) else None) or {}
-    return str(config.get("sha256") or "")[:16]
+    if not isinstance(provenance, dict):
+        return ""
+    return str((provenance.get("config") or {}).get("sha256") or "")[:16]
 
 
 def _sidecar_row(record: dict[str, Any], path: Path, line: int, policy: str) -> dict[str, Any]:

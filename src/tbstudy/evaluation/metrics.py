@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from math import comb, sqrt
 from typing import Literal
 
 import numpy as np
 import pandas as pd
-from scipy import stats
+from scipy.special import bdtr, betaincinv, gammaln, ndtr, ndtri, stdtrit
 
 from tbstudy.errors import StudyError
 
@@ -105,7 +105,7 @@ def wilson(k: int, n: int, level: float = 0.95) -> Interval:
     """Wilson score interval of a proportion k / n (Wilson 1927); NaN when n is 0."""
     if n == 0:
         return Interval(np.nan, np.nan, np.nan)
-    z = stats.norm.ppf(0.5 + level / 2)
+    z = float(ndtri(0.5 + level / 2))
     share = k / n
     centre = (share + z * z / (2 * n)) / (1 + z * z / n)
     half = z / (1 + z * z / n) * sqrt(share * (1 - share) / n + z * z / (4 * n * n))
@@ -127,17 +127,23 @@ def newcombe(k1: int, n1: int, k0: int, n0: int, level: float = 0.95) -> Interva
 def clopper_pearson(k: int, n: int, level: float = 0.95) -> Interval:
     """Exact binomial interval of k / n: 20 of 20 supports p >= 0.832 at two-sided 95 %."""
     tail = (1 - level) / 2
-    low = 0.0 if k == 0 else float(stats.beta.ppf(tail, k, n - k + 1))
-    high = 1.0 if k == n else float(stats.beta.ppf(1 - tail, k + 1, n - k))
+    low = 0.0 if k == 0 else float(betaincinv(k, n - k + 1, tail))
+    high = 1.0 if k == n else float(betaincinv(k + 1, n - k, 1 - tail))
     return Interval(k / n, low, high)
 
 
+@lru_cache(maxsize=8)
 def resample_weights(units: int, resamples: int, seed: int) -> np.ndarray:
-    """How often each of `units` is drawn in each bootstrap resample: (resamples, units), every row sums to units."""
+    """How often each of `units` is drawn in each bootstrap resample: (resamples, units), every row sums to units.
+
+    Read-only and cached: the metrics and policies of one task list are resampled together.
+    """
     rng = np.random.default_rng(seed)
     draws = rng.integers(0, units, size=(resamples, units), dtype=np.int32)
     draws += np.arange(resamples, dtype=np.int32)[:, None] * units
-    return np.bincount(draws.ravel(), minlength=resamples * units).reshape(resamples, units).astype(float)
+    weights = np.bincount(draws.ravel(), minlength=resamples * units).reshape(resamples, units).astype(float)
+    weights.flags.writeable = False
+    return weights
 
 
 def bca(samples: np.ndarray, value: float, influence: np.ndarray, level: float = 0.95) -> tuple[float, float]:
@@ -153,12 +159,12 @@ def bca(samples: np.ndarray, value: float, influence: np.ndarray, level: float =
         return np.nan, np.nan
     samples = samples[~np.isnan(samples)]
     below = np.mean(samples < value) + 0.5 * np.mean(samples == value)
-    bias = stats.norm.ppf(np.clip(below, 1 / len(samples), 1 - 1 / len(samples)))
+    bias = ndtri(np.clip(below, 1 / len(samples), 1 - 1 / len(samples)))
     spread = (influence**2).sum() ** 1.5
     acceleration = (influence**3).sum() / (6 * spread) if spread > 0 else 0.0
-    reach = sqrt(units / (units - 1)) * stats.t.ppf(0.5 + level / 2, units - 1)
+    reach = sqrt(units / (units - 1)) * stdtrit(units - 1, 0.5 + level / 2)
     shifted = bias + np.array([-reach, reach])
-    tails = stats.norm.cdf(bias + shifted / (1 - acceleration * shifted))
+    tails = ndtr(bias + shifted / (1 - acceleration * shifted))
     low, high = np.quantile(samples, tails)
     return float(low), float(high)
 
@@ -233,7 +239,7 @@ def paired_change(difference: np.ndarray, *, resamples: int = 2000, seed: int = 
         return bootstrap_mean(difference, resamples=resamples, seed=seed, level=level)[0]
     up, down, total = (difference > 0).sum() + 0.5, (difference < 0).sum() + 0.5, len(difference) + 2
     centre = (up - down) / total
-    half = stats.norm.ppf(0.5 + level / 2) * sqrt(up + down - (up - down) ** 2 / total) / total
+    half = ndtri(0.5 + level / 2) * sqrt(up + down - (up - down) ** 2 / total) / total
     return Interval(float(difference.mean()), float(max(-1.0, centre - half)), float(min(1.0, centre + half)))
 
 
@@ -373,7 +379,7 @@ def minimum_detectable_effect(differences: np.ndarray, *, alpha: float = 0.05, p
     if len(differences) < 2:
         return np.nan
     error = differences.std(ddof=1) / sqrt(len(differences))
-    return float((stats.norm.ppf(1 - alpha / 2) + stats.norm.ppf(power)) * error)
+    return float((ndtri(1 - alpha / 2) + ndtri(power)) * error)
 
 
 @dataclass(frozen=True, slots=True)
@@ -391,16 +397,21 @@ def mcnemar(before: np.ndarray, after: np.ndarray) -> McNemar:
     """Exact McNemar test on paired booleans (T,), such as `observed_all` of two policies."""
     before, after = np.asarray(before, bool), np.asarray(after, bool)
     gained, lost = int((~before & after).sum()), int((before & ~after).sum())
-    p = 1.0 if gained + lost == 0 else min(1.0, float(2 * stats.binom.cdf(min(gained, lost), gained + lost, 0.5)))
+    p = 1.0 if gained + lost == 0 else min(1.0, float(2 * bdtr(min(gained, lost), gained + lost, 0.5)))
     return McNemar(gained, lost, int((before & after).sum()), int((~before & ~after).sum()), p)
 
 
 @cache
 def fisher_p(k0: int, n0: int, k1: int, n1: int) -> float:
-    """Two-sided Fisher exact p of k0 of n0 against k1 of n1; 1 when a side has no attempt."""
-    if n0 == 0 or n1 == 0:
-        return 1.0
-    return float(stats.fisher_exact([[k0, n0 - k0], [k1, n1 - k1]]).pvalue)
+    """Two-sided Fisher exact p of k0 of n0 against k1 of n1: the tables no likelier than this one, margins fixed."""
+    passed = k0 + k1
+    first = np.arange(max(0, passed - n1), min(n0, passed) + 1)
+    log_comb = gammaln(n0 + 1) - gammaln(first + 1) - gammaln(n0 - first + 1)
+    log_comb += gammaln(n1 + 1) - gammaln(passed - first + 1) - gammaln(n1 - passed + first + 1)
+    weight = np.exp(log_comb - log_comb.max())
+    # A relative tolerance, since tables of equal probability differ in the last bits.
+    as_rare = weight <= weight[k0 - first[0]] * (1 + 1e-7)
+    return float(min(1.0, weight[as_rare].sum() / weight.sum()))
 
 
 def benjamini_hochberg(p: np.ndarray) -> np.ndarray:
