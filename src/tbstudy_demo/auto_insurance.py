@@ -12,14 +12,14 @@ from tbstudy.sandbox.sqlite import SqliteServer
 SCHEMA = """
 CREATE TABLE policies (policy_id TEXT PRIMARY KEY, holder TEXT NOT NULL, drivers TEXT NOT NULL,
   rental_cover INTEGER NOT NULL, lender TEXT, deductible NUMERIC NOT NULL);
-CREATE TABLE claims (claim_id TEXT PRIMARY KEY, policy_id TEXT NOT NULL, fraud_flag INTEGER NOT NULL,
+CREATE TABLE car_claims (claim_id TEXT PRIMARY KEY, policy_id TEXT NOT NULL, fraud_flag INTEGER NOT NULL,
   estimate NUMERIC NOT NULL, towing NUMERIC NOT NULL);
 CREATE TABLE payouts (claim_id TEXT NOT NULL, amount NUMERIC NOT NULL);
 CREATE TABLE investigations (claim_id TEXT NOT NULL, police_report INTEGER NOT NULL);
 CREATE TABLE referrals (policy_id TEXT NOT NULL, topic TEXT NOT NULL);
 CREATE TABLE added_drivers (policy_id TEXT NOT NULL, driver TEXT NOT NULL, years INTEGER NOT NULL);
 CREATE TABLE rentals (claim_id TEXT NOT NULL, days INTEGER NOT NULL);
-CREATE TABLE rejections (policy_id TEXT NOT NULL, reason TEXT NOT NULL);
+CREATE TABLE rejected_requests (policy_id TEXT NOT NULL, reason TEXT NOT NULL);
 """
 
 POLICY = """\
@@ -41,7 +41,7 @@ DATA: dict[str, list[dict[str, Any]]] = {
         {"policy_id": "P-1002", "holder": "Otto Brinke", "drivers": "restricted", "rental_cover": False,
          "lender": "B-1001", "deductible": 75},
     ],
-    "claims": [
+    "car_claims": [
         {"claim_id": "C-1001", "policy_id": "P-1001", "fraud_flag": False, "estimate": 60, "towing": 15},
         {"claim_id": "C-1002", "policy_id": "P-1002", "fraud_flag": True, "estimate": 95, "towing": 30},
     ],
@@ -64,7 +64,7 @@ def fetch_policy(policy_id: PolicyId) -> dict[str, Any]:
 @server.tool
 def fetch_claim(claim_id: ClaimId) -> dict[str, Any]:
     """Show a claim."""
-    claim = server.row("claims", "claim_id", claim_id)
+    claim = server.row("car_claims", "claim_id", claim_id)
     return {"policy_id": claim["policy_id"], "fraud_flag": bool(claim["fraud_flag"]), "estimate": claim["estimate"],
             "towing": claim["towing"]}
 
@@ -72,7 +72,7 @@ def fetch_claim(claim_id: ClaimId) -> dict[str, Any]:
 @server.tool
 def approve_payout(claim_id: ClaimId, amount: float) -> dict[str, Any]:
     """Pay a claim."""
-    server.row("claims", "claim_id", claim_id)
+    server.row("car_claims", "claim_id", claim_id)
     server.insert("payouts", claim_id=claim_id, amount=amount)
     return {"paid": True}
 
@@ -82,7 +82,7 @@ def investigate(
     claim_id: ClaimId, police_report: Annotated[bool, Field(description="Whether there is one")]
 ) -> dict[str, Any]:
     """Hand a claim to the investigators."""
-    server.row("claims", "claim_id", claim_id)
+    server.row("car_claims", "claim_id", claim_id)
     server.insert("investigations", claim_id=claim_id, police_report=police_report)
     return {"opened": True}
 
@@ -110,7 +110,7 @@ def add_driver(
 @server.tool
 def book_rental(claim_id: ClaimId, days: int) -> dict[str, Any]:
     """Book a rental car for a claim."""
-    server.row("claims", "claim_id", claim_id)
+    server.row("car_claims", "claim_id", claim_id)
     server.insert("rentals", claim_id=claim_id, days=days)
     return {"booked": True}
 
@@ -126,7 +126,7 @@ def set_deductible(policy_id: PolicyId, amount: float) -> dict[str, Any]:
 def reject(policy_id: PolicyId, reason: Literal["no cover", "lender", "other"]) -> dict[str, Any]:
     """Record that a request is declined."""
     server.row("policies", "policy_id", policy_id)
-    server.insert("rejections", policy_id=policy_id, reason=reason)
+    server.insert("rejected_requests", policy_id=policy_id, reason=reason)
     return {"noted": True}
 
 

@@ -11,8 +11,8 @@ from tbstudy.sandbox.sqlite import SqliteServer
 # Amounts are NUMERIC so that a whole amount reads back as 25, the way it is written in texts.
 SCHEMA = """
 CREATE TABLE employees (employee_id TEXT PRIMARY KEY, name TEXT NOT NULL, clearance TEXT NOT NULL, project TEXT,
-  leave_days INTEGER NOT NULL);
-CREATE TABLE devices (device_id TEXT PRIMARY KEY, model TEXT NOT NULL, warranty INTEGER NOT NULL, bought TEXT NOT NULL,
+  floor INTEGER NOT NULL);
+CREATE TABLE devices (device_id TEXT PRIMARY KEY, model TEXT NOT NULL, warranty INTEGER NOT NULL, next_check TEXT NOT NULL,
   remote INTEGER NOT NULL);
 CREATE TABLE expenses (expense_id TEXT PRIMARY KEY, employee_id TEXT NOT NULL, receipt INTEGER NOT NULL,
   amount NUMERIC NOT NULL, tip NUMERIC NOT NULL);
@@ -38,10 +38,10 @@ You are the IT and HR desk of Beaconfield, a consultancy. Today is 2026-03-02.
 
 DATA: dict[str, list[dict[str, Any]]] = {
     "employees": [
-        {"employee_id": "E-1001", "name": "Zora Finch", "clearance": "complete", "project": None, "leave_days": 8},
-        {"employee_id": "E-1002", "name": "Otto Brinke", "clearance": "partial", "project": "J-1001", "leave_days": 3},
+        {"employee_id": "E-1001", "name": "Zora Finch", "clearance": "complete", "project": None, "floor": 8},
+        {"employee_id": "E-1002", "name": "Otto Brinke", "clearance": "partial", "project": "J-1001", "floor": 3},
     ],
-    "devices": [{"device_id": "D-1001", "model": "slim", "warranty": True, "bought": "2026-04-03", "remote": False}],
+    "devices": [{"device_id": "D-1001", "model": "slim", "warranty": True, "next_check": "2026-04-03", "remote": False}],
     "expenses": [
         {"expense_id": "X-1001", "employee_id": "E-1001", "receipt": False, "amount": 65, "tip": 10},
         {"expense_id": "X-1002", "employee_id": "E-1002", "receipt": True, "amount": 30, "tip": 15},
@@ -65,7 +65,7 @@ def find_employee(name: Annotated[str, Field(description="Full name")]) -> dict[
 def view_device(device_id: DeviceId) -> dict[str, Any]:
     """Show a device."""
     device = server.row("devices", "device_id", device_id)
-    return {"model": device["model"], "warranty": bool(device["warranty"]), "bought": device["bought"],
+    return {"model": device["model"], "warranty": bool(device["warranty"]), "next_check": device["next_check"],
             "remote": bool(device["remote"])}
 
 

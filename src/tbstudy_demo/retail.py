@@ -11,7 +11,7 @@ from tbstudy.sandbox.sqlite import SqliteServer
 # Amounts are NUMERIC so that a whole amount reads back as 25, the way it is written in texts.
 SCHEMA = """
 CREATE TABLE orders (order_id TEXT PRIMARY KEY, buyer TEXT NOT NULL, status TEXT NOT NULL, window TEXT NOT NULL,
-  sale INTEGER NOT NULL, total NUMERIC NOT NULL, refund_to TEXT);
+  sale INTEGER NOT NULL, shipping NUMERIC NOT NULL, refund_to TEXT);
 CREATE TABLE items (item_id TEXT PRIMARY KEY, order_id TEXT NOT NULL, product TEXT NOT NULL, in_stock INTEGER NOT NULL);
 CREATE TABLE item_returns (order_id TEXT NOT NULL, item_id TEXT NOT NULL, reason TEXT NOT NULL);
 CREATE TABLE exchanges (item_id TEXT NOT NULL, size TEXT NOT NULL);
@@ -36,9 +36,9 @@ You are the support agent of Threadhall, a clothes shop. Today is 2026-03-02.
 DATA: dict[str, list[dict[str, Any]]] = {
     "orders": [
         {"order_id": "O-1001", "buyer": "Zora Finch", "status": "open", "window": "closed", "sale": True,
-         "total": 55, "refund_to": None},
+         "shipping": 55, "refund_to": None},
         {"order_id": "O-1002", "buyer": "Otto Brinke", "status": "shipped", "window": "open", "sale": False,
-         "total": 35, "refund_to": None},
+         "shipping": 35, "refund_to": None},
     ],
     "items": [
         {"item_id": "I-1001", "order_id": "O-1001", "product": "jacket", "in_stock": False},
@@ -58,7 +58,7 @@ def get_order(order_id: OrderId) -> dict[str, Any]:
     """Look an order up."""
     order = server.row("orders", "order_id", order_id)
     return {"buyer": order["buyer"], "status": order["status"], "window": order["window"],
-            "sale": bool(order["sale"]), "total": order["total"]}
+            "sale": bool(order["sale"]), "shipping": order["shipping"]}
 
 
 @server.tool

@@ -1,4 +1,4 @@
-"""Travel desk: hotel reservations and flight tickets."""
+"""Travel: a travel desk's hotel reservations and flight tickets."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pydantic import Field
 
 from tbstudy.sandbox.sqlite import SqliteServer
 
+# Amounts are NUMERIC so that a whole amount reads back as 25, the way it is written in texts.
 SCHEMA = """
 CREATE TABLE reservations (
     reservation_id TEXT PRIMARY KEY, guest TEXT NOT NULL, room TEXT NOT NULL, check_in TEXT NOT NULL,
@@ -18,7 +19,7 @@ CREATE TABLE tickets (
 CREATE TABLE manager_approvals (reservation_id TEXT NOT NULL, topic TEXT NOT NULL);
 CREATE TABLE extras (reservation_id TEXT NOT NULL, extra TEXT NOT NULL);
 CREATE TABLE vouchers (ticket_id TEXT NOT NULL, amount NUMERIC NOT NULL);
-CREATE TABLE refusals (reference TEXT NOT NULL, reason TEXT NOT NULL);
+CREATE TABLE declined_requests (reference TEXT NOT NULL, reason TEXT NOT NULL);
 """
 
 POLICY = """\
@@ -27,9 +28,9 @@ You are the assistant of Farawell, a travel desk. Today is 2026-03-02.
 - Cheaper room: when approval is needed, request_manager_approval first, then change_room.
 - Cheaper room: when approval is waived, change_room and request no approval.
 - Another flight date: only when fare is flexible. Ask for the new date; keep_seat when they want their seat.
-- When fare is saver, never rebook: record_refusal with saver fare.
+- When fare is saver, never rebook: decline_request with saver fare.
 - Compensation: when delayed is true, issue_voucher of exactly the compensation.
-- When delayed is false, no voucher: record_refusal with no delay.
+- When delayed is false, no voucher: decline_request with no delay.
 - Extras: when package is null, add_extras. When package is full they are included and nothing is changed.
 - Do each thing once and nothing that was not asked.
 """
@@ -108,14 +109,14 @@ def issue_voucher(ticket_id: TicketId, amount: float) -> dict[str, Any]:
 
 
 @server.tool
-def record_refusal(
+def decline_request(
     reference: Annotated[str, Field(description="Reservation or ticket number")],
     reason: Annotated[Literal["saver fare", "no delay", "other"], Field(description="Why")],
 ) -> dict[str, Any]:
     """Record that a request was declined."""
     table, key = ("tickets", "ticket_id") if reference.startswith("T-") else ("reservations", "reservation_id")
     server.row(table, key, reference)
-    server.insert("refusals", reference=reference, reason=reason)
+    server.insert("declined_requests", reference=reference, reason=reason)
     return {"recorded": True}
 
 

@@ -1,6 +1,5 @@
 """Every benchmark template: the golden script passes, everything else fails, and nothing gives the branch away."""
 
-import importlib
 import json
 import re
 
@@ -8,10 +7,10 @@ import pytest
 
 from tbstudy.sandbox.sqlite import dump, open_database
 from tbstudy_demo.cases import Ask, Call, Say
+from tbstudy_demo.registry import BENCHMARK, POOL, load
 from tbstudy_demo.words import AMOUNTS, COUNTS, DATES, NAMES, NUMBERS, TODAY
 
-DOMAINS = {name: importlib.import_module(f"tbstudy_demo.templates.{name}").domain
-           for name in ("retail", "travel", "auto_insurance", "neobank", "consulting")}
+DOMAINS = {name: load(name) for name in BENCHMARK}
 SEEDS = [f"test-{n}" for n in range(5)]
 CELLS = [(d, t.name, twin) for d, domain in DOMAINS.items() for t in domain.templates for twin in t.twins]
 TEMPLATES = [(d, t.name) for d, domain in DOMAINS.items() for t in domain.templates]
@@ -251,12 +250,30 @@ def test_domain_as_a_whole(domain):
     assert not {m for v in base for m in re.findall(r"^[A-Z]{1,2}-(\d+)$", v)} & set(NUMBERS)
 
 
-def test_domains_share_neither_tables_nor_writing_tools():
-    tables = [t for d in DOMAINS.values() for t in d.server.keys]
+def test_domains_share_neither_tables_nor_tools():
+    everything = [*DOMAINS.values(), *map(load, POOL)]
+    tables = [t for d in everything for t in d.server.keys]
     assert len(tables) == len(set(tables))
-    tools = [s["function"]["name"] for d in DOMAINS.values() for s in d.server.tool_schemas()]
+    tools = [s["function"]["name"] for d in everything for s in d.server.tool_schemas()]
     assert len(tools) == len(set(tools))
-    assert len({t.name for d in DOMAINS.values() for t in d.templates}) == 20
+    names = [t.name for d in everything for t in d.templates]
+    assert len(names) == len(set(names))
     kinds = json.dumps([d.server.tool_schemas() for d in DOMAINS.values()])
     for kind in ("boolean", "integer", "number", "array", "null"):
         assert f'"type": "{kind}"' in kinds
+
+
+def places(b: Bench, calls) -> list[tuple[str, str]]:
+    return [(d["kind"], d["table"]) for d in b.replay(calls)[2]["diff"]]
+
+
+def test_a_room_downgrade_needs_the_managers_approval_just_when_the_booking_says_so(bench):
+    needed = bench("travel", "room_downgrade", "approval_needed", SEEDS[0])
+    waived = bench("travel", "room_downgrade", "approval_waived", SEEDS[0])
+    look, ask_manager, change = needed.calls
+    assert ask_manager[0] == "request_manager_approval" and waived.calls == [look, change]
+    assert needed.passes([look, ask_manager, change]) and waived.passes([look, change])
+    assert places(needed, [look, change]) == [("missing", "manager_approvals")]
+    assert places(waived, [look, ask_manager, change]) == [("extra", "manager_approvals")]
+    assert places(needed, [look, ask_manager]) == [("wrong", "reservations")]
+    assert not needed.passes([look, ask_manager, ask_manager, change])

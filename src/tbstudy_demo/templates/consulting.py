@@ -6,8 +6,8 @@ from typing import Any
 
 from tbstudy_demo.cases import Ask, Call, Case, Domain, Template
 from tbstudy_demo.consulting import DATA, POLICY, server
-from tbstudy_demo.templates import GIVES_UP, ask, declined, done
-from tbstudy_demo.words import Draw
+from tbstudy_demo.templates import ALLOWED, APPROVAL_FIRST, DECLINE, Branch, ask, because, build, declined, done
+from tbstudy_demo.words import COUNTS, Draw
 
 SYSTEMS = ("crm", "ledger", "wiki", "payroll")
 
@@ -15,7 +15,7 @@ SYSTEMS = ("crm", "ledger", "wiki", "payroll")
 def _employee(draw: Draw, employee: str, name: str, **fixed: Any) -> dict[str, Any]:
     # What a template does not fix varies, so that only the field that its policy names decides.
     row = {"employee_id": employee, "name": name, "clearance": draw.choice("complete", "partial"),
-           "project": draw.choice(None, draw.id("J")), "leave_days": draw.count()}
+           "project": draw.choice(None, draw.id("J")), "floor": draw.count()}
     return row | fixed
 
 
@@ -30,83 +30,41 @@ def access_grant(draw: Draw, twin: str) -> Case:
     use = "I only read there" if read_only else "I also write there"
     query = draw.choice(f"I am {name}. Please give me {one} and {two}, {use}.",
                         f"{name} here. I need access to {one} and {two}, {use}.",
-                        f"This is {name}. Can I get into {one} and {two}? In both {use}.")
-    start = (_find(name),)
-    granted, free = "The approval is granted, so I give access.", "The clearance is complete, so this is allowed."
+                        f"This is {name}. Can I get into {one} and {two}? In both, {use}.")
+    rows = {"employees": [_employee(draw, employee, name, clearance=twin)]}
+    access = {"employee_id": employee, "systems": [one, two], "read_only": read_only}
     end = done("Your access is ready.")
-
-    def owner(thought: str) -> Call:
-        return Call(thought, "ask_owner", {"employee_id": employee, "topic": "access"})
-
-    def grant(thought: str, systems: tuple[str, ...] = (one, two), read: bool = read_only) -> Call:
-        return Call(thought, "grant_access", {"employee_id": employee, "systems": list(systems), "read_only": read})
-
-    first = owner("The clearance is partial, so approval comes first.")
-    extra = grant("I add another system as well.", (three,))
-    if twin == "partial":
-        script = (*start, first, grant(granted), end)
-        mistakes = {
-            "wrong_branch": (*start, grant(free), end),
-            "wrong_field": (*start, first, grant(granted, read=not read_only), end),
-            "wrong_system": (*start, first, grant(granted, (one, three)), end),
-            "stops_early": (*start, first, end),
-            "extra_write": (*start, first, grant(granted), extra, end),
-            "gives_up": GIVES_UP,
-        }
-    else:
-        script = (*start, grant(free), end)
-        mistakes = {
-            "wrong_branch": (*start, first, grant(granted), end),
-            "wrong_field": (*start, grant(free, read=not read_only), end),
-            "wrong_system": (*start, grant(free, (one, three)), end),
-            "stops_early": (*start, end),
-            "extra_write": (*start, grant(free), extra, end),
-            "gives_up": GIVES_UP,
-        }
-    return Case(query, {"employees": [_employee(draw, employee, name, clearance=twin)]}, script, mistakes)
+    approved = Branch((
+        Call(because("clearance", "partial", APPROVAL_FIRST), "ask_owner",
+             {"employee_id": employee, "topic": "access"}),
+        Call("The approval is granted, so I give access.", "grant_access", access)), end)
+    free = Branch((Call(because("clearance", "complete", ALLOWED), "grant_access", access),), end)
+    right, wrong = (approved, free) if twin == "partial" else (free, approved)
+    extra = Call("I add another system as well.", "grant_access", access | {"systems": [three]})
+    return build(query, rows, (_find(name),), right, wrong, extra=extra, blind=False,
+                 wrong=draw.choice({"read_only": not read_only}, {"systems": [one, three]}))
 
 
 def leave_request(draw: Draw, twin: str) -> Case:
-    name, employee, days, date, project = draw.name(), draw.id("E"), draw.count(), draw.date(), draw.id("J")
-    other = draw.choice(*(n for n in range(2, 10) if n != days))
+    name, employee, days = draw.name(), draw.id("E"), draw.count()
+    date, project = draw.date(), draw.id("J")
+    other = draw.choice(*(n for n in COUNTS if n != days))
     query = draw.choice(f"I am {name}. I would like to take {days} days off.",
                         f"{name} here. Please book {days} days of leave for me.",
                         f"This is {name}. Can I have {days} days of holiday?")
-    start = (_find(name),)
-    free = Ask("The project is null, so this is allowed.", "What is your start date?")
-    refusal, refused = "The project is set, so I decline.", declined("Your project does not allow leave.")
-    end = done("Your leave is booked.")
-
-    def book(thought: str = "I have the start date now.", how_long: int = days) -> Call:
-        return Call(thought, "book_leave", {"employee_id": employee, "start": date, "days": how_long})
-
-    def refuse(thought: str, reason: str = "project") -> Call:
-        return Call(thought, "close_ticket", {"employee_id": employee, "reason": reason})
-
-    owner = Call("I ask for approval of the leave.", "ask_owner", {"employee_id": employee, "topic": "leave"})
-    granted = book("The approval is granted, so I book it.")
-    if twin == "no_project":
-        script = (*start, free, book(), end)
-        mistakes = {
-            "wrong_branch": (*start, refuse(refusal), refused),
-            "wrong_field": (*start, free, book(how_long=other), end),
-            "stops_early": (*start, free, end),
-            "asks_approval": (*start, free, owner, granted, end),
-            "extra_write": (*start, free, book(), refuse("I close the ticket as well.", "other"), end),
-            "gives_up": GIVES_UP,
-        }
-    else:
-        script = (*start, refuse(refusal), refused)
-        mistakes = {
-            "wrong_branch": (*start, free, book(), end),
-            "wrong_field": (*start, refuse(refusal, "other"), refused),
-            "stops_early": (*start, refused),
-            "asks_approval": (*start, owner, refuse("I decline all the same."), refused),
-            "extra_write": (*start, refuse(refusal), ask("start date"), book("I book it all the same."), end),
-            "gives_up": GIVES_UP,
-        }
     rows = {"employees": [_employee(draw, employee, name, project=None if twin == "no_project" else project)]}
-    return Case(query, rows, script, mistakes, {"start date": date})
+    start, facts = (_find(name),), {"start date": date}
+    booked = Branch((
+        Ask(because("project", None, ALLOWED), "What is your start date?"),
+        Call("I have the start date now.", "book_leave", {"employee_id": employee, "start": date, "days": days})),
+        done("Your leave is booked."))
+    refused = Branch((Call(because("project", "set", DECLINE), "close_ticket",
+                           {"employee_id": employee, "reason": "project"}),),
+                     declined("Your project does not allow leave."))
+    extra = Call("I ask the owner as well.", "ask_owner", {"employee_id": employee, "topic": "leave"})
+    right, wrong, spoilt = ((booked, refused, {"days": other}) if twin == "no_project" else
+                            (refused, booked, {"reason": "other"}))
+    return build(query, rows, start, right, wrong, wrong=spoilt, extra=extra, facts=facts, blind=False)
 
 
 def expense_claim(draw: Draw, twin: str) -> Case:
@@ -117,36 +75,18 @@ def expense_claim(draw: Draw, twin: str) -> Case:
                         f"My name is {name}. I paid a taxi myself and want it back.")
     row = {"expense_id": expense, "employee_id": employee, "receipt": twin == "receipt", "amount": draw.amount(),
            "tip": draw.amount()}
-    start = (ask("expense number"), Call("I look the expense up.", "view_expense", {"expense_id": expense}))
-    allowed, refusal = "The receipt is true, so this is allowed.", "The receipt is false, so I decline."
-    end, refused = done("Your expense is paid."), declined("Your expense has no receipt.")
-
-    def pay(thought: str, amount: float = row["amount"]) -> Call:
-        return Call(thought, "reimburse", {"expense_id": expense, "amount": amount})
-
-    def refuse(thought: str, reason: str = "no receipt") -> Call:
-        return Call(thought, "close_ticket", {"employee_id": employee, "reason": reason})
-
-    if twin == "receipt":
-        script = (*start, pay(allowed), end)
-        mistakes = {
-            "wrong_branch": (*start, refuse(refusal), refused),
-            "wrong_field": (*start, pay(allowed, row["tip"]), end),
-            "stops_early": (*start, end),
-            "extra_write": (*start, pay(allowed), pay("I pay the tip as well.", row["tip"]), end),
-            "gives_up": GIVES_UP,
-        }
-    else:
-        script = (*start, refuse(refusal), refused)
-        mistakes = {
-            "wrong_branch": (*start, pay(allowed), end),
-            "wrong_field": (*start, refuse(refusal, "project"), refused),
-            "stops_early": (*start, refused),
-            "extra_write": (*start, refuse(refusal), pay("I pay the expense all the same."), end),
-            "gives_up": GIVES_UP,
-        }
     rows = {"employees": [_employee(draw, employee, name)], "expenses": [row]}
-    return Case(query, rows, script, mistakes, {"expense number": expense})
+    start = (ask("expense number"), Call("I look the expense up.", "view_expense", {"expense_id": expense}))
+    paid = Branch((Call(because("receipt", True, ALLOWED), "reimburse",
+                        {"expense_id": expense, "amount": row["amount"]}),), done("Your expense is paid."))
+    refused = Branch((Call(because("receipt", False, DECLINE), "close_ticket",
+                           {"employee_id": employee, "reason": "no receipt"}),),
+                     declined("Your expense has no receipt."))
+    extra = Call("I pay the tip as well.", "reimburse", {"expense_id": expense, "amount": row["tip"]})
+    right, wrong, spoilt = ((paid, refused, {"amount": row["tip"]}) if twin == "receipt" else
+                            (refused, paid, {"reason": "project"}))
+    return build(query, rows, start, right, wrong, wrong=spoilt, extra=extra, facts={"expense number": expense},
+                 blind=False)
 
 
 def broken_laptop(draw: Draw, twin: str) -> Case:
@@ -156,27 +96,19 @@ def broken_laptop(draw: Draw, twin: str) -> Case:
     query = draw.choice(f"I am {name}. My laptop {device} is broken, {meanwhile}.",
                         f"{name} here. Laptop {device} does not start any more, {meanwhile}.",
                         f"This is {name}. The screen of laptop {device} went dark, {meanwhile}.")
-    start = (Call("I look the device up.", "view_device", {"device_id": device}),)
-    right, wrong = ("repair", "replace") if twin == "warranty" else ("replace", "repair")
-    thoughts = {"repair": "The warranty is true, so a repair is right.",
-                "replace": "The warranty is false, so a replacement is right."}
-    end = done("Your laptop is taken care of.")
-
-    def service(thought: str, action: str = right, spare: bool = loaner) -> Call:
-        return Call(thought, "service_device", {"device_id": device, "action": action, "loaner": spare})
-
-    script = (*start, service(thoughts[right]), end)
-    mistakes = {
-        "wrong_branch": (*start, service(thoughts[wrong], wrong), end),
-        "wrong_field": (*start, service(thoughts[right], spare=not loaner), end),
-        "stops_early": (*start, end),
-        "extra_write": (*start, service(thoughts[right]), service("I order the other as well.", wrong), end),
-        "skips_lookup": (service("I order the service at once.", wrong), end),
-        "gives_up": GIVES_UP,
-    }
     rows = {"devices": [{"device_id": device, "model": draw.choice("slim", "pro"), "warranty": twin == "warranty",
-                         "bought": draw.date(), "remote": draw.choice(True, False)}]}
-    return Case(query, rows, script, mistakes)
+                         "next_check": draw.date(), "remote": draw.choice(True, False)}]}
+    start = (Call("I look the device up.", "view_device", {"device_id": device}),)
+
+    def service(warranty: bool) -> Branch:
+        action = "repair" if warranty else "replace"
+        return Branch((Call(because("warranty", warranty, f"I {action} it"), "service_device",
+                            {"device_id": device, "action": action, "loaner": loaner}),),
+                      done("Your laptop is taken care of."))
+
+    right, wrong = service(twin == "warranty"), service(twin != "warranty")
+    extra = Call("I do the other as well.", "service_device", wrong.calls[0].arguments)
+    return build(query, rows, start, right, wrong, wrong={"loaner": not loaner}, extra=extra)
 
 
 TEMPLATES = (

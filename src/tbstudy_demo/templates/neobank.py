@@ -6,7 +6,7 @@ from typing import Any
 
 from tbstudy_demo.cases import Call, Case, Domain, Template
 from tbstudy_demo.neobank import DATA, POLICY, server
-from tbstudy_demo.templates import GIVES_UP, ask, declined, done
+from tbstudy_demo.templates import ALLOWED, APPROVAL_FIRST, DECLINE, Branch, ask, because, build, declined, done
 from tbstudy_demo.words import Draw
 
 CATEGORIES = ("duplicate", "unknown", "overcharged")
@@ -40,39 +40,20 @@ def payment_dispute(draw: Draw, twin: str) -> Case:
     query = draw.choice(f"I am {name}. Payments {one} and {two} are {category}, please dispute them.",
                         f"{name} here. I want to dispute {one} and {two}, both are {category}.",
                         f"This is {name}. Can I get {one} and {two} back? They are {category}.")
-    start = (ask("account number"), _see_account(account))
-    free, refusal = "The hold is null, so this is allowed.", "The hold is set, so I decline."
-    end, refused = done("Your dispute is open."), declined("Your account has a hold, so no dispute.")
-
-    def dispute(thought: str, why: str = category, payments: tuple[str, ...] = (one, two)) -> Call:
-        return Call(thought, "open_dispute", {"payment_ids": list(payments), "category": why})
-
-    def refuse(thought: str, reason: str = "hold") -> Call:
-        return Call(thought, "file_refusal", {"account_id": account, "reason": reason})
-
-    if twin == "no_hold":
-        script = (*start, dispute(free), end)
-        mistakes = {
-            "wrong_branch": (*start, refuse(refusal), refused),
-            "wrong_field": (*start, dispute(free, other), end),
-            "stops_early": (*start, dispute(free, payments=(one,)), end),
-            "extra_write": (*start, dispute(free), refuse("I note a refusal as well.", "other"), end),
-            "skips_lookup": (start[0], refuse("I decline at once."), refused),
-            "gives_up": GIVES_UP,
-        }
-    else:
-        script = (*start, refuse(refusal), refused)
-        mistakes = {
-            "wrong_branch": (*start, dispute(free), end),
-            "wrong_field": (*start, refuse(refusal, "basic tier"), refused),
-            "stops_early": (*start, refused),
-            "extra_write": (*start, refuse(refusal), dispute("I open the dispute all the same."), end),
-            "skips_lookup": (start[0], dispute("I open the dispute at once."), end),
-            "gives_up": GIVES_UP,
-        }
     rows = {"accounts": [_account(draw, account, name, hold=None if twin == "no_hold" else hold)],
             "payments": [{"payment_id": p, "account_id": account, "amount": draw.amount()} for p in (one, two)]}
-    return Case(query, rows, script, mistakes, {"account number": account})
+    start, facts = (ask("account number"), _see_account(account)), {"account number": account}
+    wrong = draw.choice({"category": other}, {"payment_ids": [one]})
+    dispute = {"payment_ids": [one, two], "category": category}
+    opened = Branch((Call(because("hold", None, ALLOWED), "open_dispute", dispute),), done("Your dispute is open."))
+    refused = Branch((Call(because("hold", "set", DECLINE), "file_refusal",
+                           {"account_id": account, "reason": "hold"}),),
+                     declined("Your account has a hold, so no dispute."))
+    if twin == "no_hold":
+        extra = Call("I note a refusal as well.", "file_refusal", {"account_id": account, "reason": "other"})
+        return build(query, rows, start, opened, refused, wrong=wrong, extra=extra, facts=facts)
+    extra = Call("I open the dispute as well.", "open_dispute", dispute)
+    return build(query, rows, start, refused, opened, wrong={"reason": "basic tier"}, extra=extra, facts=facts)
 
 
 def card_limit(draw: Draw, twin: str) -> Case:
@@ -84,39 +65,16 @@ def card_limit(draw: Draw, twin: str) -> Case:
                         f"This is {name}. Can you {wish}, please?",
                         f"My name is {name}. Could you {wish}?")
     row = _card(draw, card, name, minor=twin == "minor")
-    start = (ask("card number"), _see_card(card))
-    granted, free = "The approval is granted, so I set the limit.", "The minor is false, so this is allowed."
+    new = {"card_id": card, "limit": limit}
     end = done("Your limit is changed.")
-
-    def guardian(thought: str) -> Call:
-        return Call(thought, "request_guardian", {"card_id": card, "topic": "limit"})
-
-    def change(thought: str, to: float | None = limit) -> Call:
-        return Call(thought, "set_limit", {"card_id": card, "limit": to})
-
-    first = guardian("The minor is true, so approval comes first.")
+    approved = Branch((
+        Call(because("minor", True, APPROVAL_FIRST), "request_guardian", {"card_id": card, "topic": "limit"}),
+        Call("The approval is granted, so I set the limit.", "set_limit", new)), end)
+    free = Branch((Call(because("minor", False, ALLOWED), "set_limit", new),), end)
+    right, wrong = (approved, free) if twin == "minor" else (free, approved)
     extra = Call("I freeze the card as well.", "freeze_card", {"card_id": card})
-    if twin == "minor":
-        script = (*start, first, change(granted), end)
-        mistakes = {
-            "wrong_branch": (*start, change(free), end),
-            "wrong_field": (*start, first, change(granted, row["spent"]), end),
-            "stops_early": (*start, first, end),
-            "extra_write": (*start, first, change(granted), extra, end),
-            "skips_lookup": (start[0], change("I set the limit at once."), end),
-            "gives_up": GIVES_UP,
-        }
-    else:
-        script = (*start, change(free), end)
-        mistakes = {
-            "wrong_branch": (*start, first, change(granted), end),
-            "wrong_field": (*start, change(free, row["spent"]), end),
-            "stops_early": (*start, end),
-            "extra_write": (*start, change(free), extra, end),
-            "skips_lookup": (start[0], guardian("I ask for approval at once."), change(granted), end),
-            "gives_up": GIVES_UP,
-        }
-    return Case(query, {"cards": [row]}, script, mistakes, {"card number": card})
+    return build(query, {"cards": [row]}, (ask("card number"), _see_card(card)), right, wrong,
+                 wrong={"limit": row["spent"]}, extra=extra, facts={"card number": card})
 
 
 def lost_card(draw: Draw, twin: str) -> Case:
@@ -126,38 +84,17 @@ def lost_card(draw: Draw, twin: str) -> Case:
     query = draw.choice(f"I am {name}. I lost my card, please send a new one {mail}.",
                         f"{name} here. My card is gone and I need another {mail}.",
                         f"This is {name}. Someone took my card, can I get a new one {mail}?")
-    start = (ask("card number"), _see_card(card))
-    active, frozen = "The status is active, so freezing comes first.", "The status is frozen, so I only replace it."
-    then, end = "The card is frozen, so I replace it.", done("A new card is on its way.")
-
-    def freeze(thought: str) -> Call:
-        return Call(thought, "freeze_card", {"card_id": card})
-
-    def replace(thought: str, fast: bool = express) -> Call:
-        return Call(thought, "replace_card", {"card_id": card, "express": fast})
-
-    again = Call("I ask for approval as well.", "request_guardian", {"card_id": card, "topic": "replacement"})
-    if twin == "active":
-        script = (*start, freeze(active), replace(then), end)
-        mistakes = {
-            "wrong_branch": (*start, replace(frozen), end),
-            "wrong_field": (*start, freeze(active), replace(then, not express), end),
-            "stops_early": (*start, freeze(active), end),
-            "extra_write": (*start, freeze(active), replace(then), again, end),
-            "skips_lookup": (start[0], replace("I replace the card at once."), end),
-            "gives_up": GIVES_UP,
-        }
-    else:
-        script = (*start, replace(frozen), end)
-        mistakes = {
-            "wrong_branch": (*start, freeze(active), replace(then), end),
-            "wrong_field": (*start, replace(frozen, not express), end),
-            "stops_early": (*start, end),
-            "extra_write": (*start, replace(frozen), again, end),
-            "skips_lookup": (start[0], freeze("I freeze the card at once."), replace(then), end),
-            "gives_up": GIVES_UP,
-        }
-    return Case(query, {"cards": [_card(draw, card, name, status=twin)]}, script, mistakes, {"card number": card})
+    rows = {"cards": [_card(draw, card, name, status=twin)]}
+    sent = {"card_id": card, "express": express}
+    end = done("A new card is on its way.")
+    both = Branch((
+        Call(because("status", "active", "freezing comes first"), "freeze_card", {"card_id": card}),
+        Call("The card is frozen, so I replace it.", "replace_card", sent)), end)
+    only = Branch((Call(because("status", "frozen", "I only replace it"), "replace_card", sent),), end)
+    right, wrong = (both, only) if twin == "active" else (only, both)
+    extra = Call("I ask the guardian as well.", "request_guardian", {"card_id": card, "topic": "replacement"})
+    return build(query, rows, (ask("card number"), _see_card(card)), right, wrong, wrong={"express": not express},
+                 extra=extra, facts={"card number": card})
 
 
 def fee_refund(draw: Draw, twin: str) -> Case:
@@ -166,37 +103,16 @@ def fee_refund(draw: Draw, twin: str) -> Case:
                         f"{name} here. Why is there a fee on account {account}? I want it back.",
                         f"This is {name}. I should not pay a fee for account {account}, please refund it.")
     row = _account(draw, account, name, tier=twin)
-    start = (_see_account(account),)
-    allowed, refusal = "The tier is plus, so this is allowed.", "The tier is basic, so I decline."
-    end, refused = done("Your fee is refunded."), declined("Your tier has no free account.")
-
-    def refund(thought: str, amount: float = row["fee"]) -> Call:
-        return Call(thought, "refund_fee", {"account_id": account, "amount": amount})
-
-    def refuse(thought: str, reason: str = "basic tier") -> Call:
-        return Call(thought, "file_refusal", {"account_id": account, "reason": reason})
-
+    rows, start = {"accounts": [row]}, (_see_account(account),)
+    fee = {"account_id": account, "amount": row["fee"]}
+    refunded = Branch((Call(because("tier", "plus", ALLOWED), "refund_fee", fee),), done("Your fee is refunded."))
+    refused = Branch((Call(because("tier", "basic", DECLINE), "file_refusal",
+                           {"account_id": account, "reason": "basic tier"}),),
+                     declined("Your tier has no free account."))
+    extra = Call("I refund the fee as well.", "refund_fee", fee)
     if twin == "plus":
-        script = (*start, refund(allowed), end)
-        mistakes = {
-            "wrong_branch": (*start, refuse(refusal), refused),
-            "wrong_field": (*start, refund(allowed, row["balance"]), end),
-            "stops_early": (*start, end),
-            "extra_write": (*start, refund(allowed), refund("I refund the fee once more."), end),
-            "skips_lookup": (refuse("I decline at once."), refused),
-            "gives_up": GIVES_UP,
-        }
-    else:
-        script = (*start, refuse(refusal), refused)
-        mistakes = {
-            "wrong_branch": (*start, refund(allowed), end),
-            "wrong_field": (*start, refuse(refusal, "hold"), refused),
-            "stops_early": (*start, refused),
-            "extra_write": (*start, refuse(refusal), refund("I refund the fee all the same."), end),
-            "skips_lookup": (refuse("I decline at once.", "other"), refused),
-            "gives_up": GIVES_UP,
-        }
-    return Case(query, {"accounts": [row]}, script, mistakes)
+        return build(query, rows, start, refunded, refused, wrong={"amount": row["balance"]}, extra=extra)
+    return build(query, rows, start, refused, refunded, wrong={"reason": "hold"}, extra=extra, blind=False)
 
 
 TEMPLATES = (

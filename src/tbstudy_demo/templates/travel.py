@@ -5,7 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 from tbstudy_demo.cases import Ask, Call, Case, Domain, Say, Template
-from tbstudy_demo.templates import GIVES_UP, ask, declined, done
+from tbstudy_demo.templates import (
+    ALLOWED,
+    ALREADY,
+    APPROVAL_FIRST,
+    DECLINE,
+    Branch,
+    ask,
+    because,
+    build,
+    declined,
+    done,
+)
 from tbstudy_demo.travel import DATA, POLICY, server
 from tbstudy_demo.words import Draw
 
@@ -35,6 +46,10 @@ def _see_ticket(ticket: str) -> Call:
     return Call("I look the ticket up.", "get_ticket", {"ticket_id": ticket})
 
 
+def _decline(thought: str, reference: str, reason: str) -> Call:
+    return Call(thought, "decline_request", {"reference": reference, "reason": reason})
+
+
 def room_downgrade(draw: Draw, twin: str) -> Case:
     name, reservation = draw.name(), draw.id("R")
     room, other = draw.rng.sample(ROOMS[:2], 2)
@@ -42,41 +57,19 @@ def room_downgrade(draw: Draw, twin: str) -> Case:
                         f"This is {name}. I want a cheaper room, a {room} please.",
                         f"{name} here. My room costs too much, can I have a {room}?",
                         f"My name is {name} and I would like a {room} room instead.")
-    start = (ask("reservation number"), _see_reservation(reservation))
-    granted, free = "The approval is granted, so I change the room.", "The approval is waived, so this is allowed."
-    end = done("Your room is changed.")
-
-    def approve(thought: str) -> Call:
-        return Call(thought, "request_manager_approval", {"reservation_id": reservation, "topic": "room downgrade"})
-
-    def change(thought: str, to: str = room) -> Call:
-        return Call(thought, "change_room", {"reservation_id": reservation, "room": to})
-
-    first = approve("The approval is needed, so approval comes first.")
-    extra = Call("I add breakfast as well.", "add_extras", {"reservation_id": reservation, "extras": ["breakfast"]})
-    if twin == "approval_needed":
-        script = (*start, first, change(granted), end)
-        mistakes = {
-            "wrong_branch": (*start, change(free), end),
-            "wrong_field": (*start, first, change(granted, other), end),
-            "stops_early": (*start, first, end),
-            "extra_write": (*start, first, change(granted), extra, end),
-            "skips_lookup": (start[0], change("I change the room at once."), end),
-            "gives_up": GIVES_UP,
-        }
-    else:
-        script = (*start, change(free), end)
-        mistakes = {
-            "wrong_branch": (*start, first, change(granted), end),
-            "wrong_field": (*start, change(free, other), end),
-            "stops_early": (*start, end),
-            "extra_write": (*start, change(free), extra, end),
-            "skips_lookup": (start[0], approve("I ask for approval at once."), change(granted), end),
-            "gives_up": GIVES_UP,
-        }
     approval = "needed" if twin == "approval_needed" else "waived"
     rows = {"reservations": [_reservation(draw, reservation, name, room="suite", approval=approval)]}
-    return Case(query, rows, script, mistakes, {"reservation number": reservation})
+    new = {"reservation_id": reservation, "room": room}
+    end = done("Your room is changed.")
+    approved = Branch((
+        Call(because("approval", "needed", APPROVAL_FIRST), "request_manager_approval",
+             {"reservation_id": reservation, "topic": "room downgrade"}),
+        Call("The approval is granted, so I change the room.", "change_room", new)), end)
+    free = Branch((Call(because("approval", "waived", ALLOWED), "change_room", new),), end)
+    right, wrong = (approved, free) if twin == "approval_needed" else (free, approved)
+    extra = Call("I add breakfast as well.", "add_extras", {"reservation_id": reservation, "extras": ["breakfast"]})
+    return build(query, rows, (ask("reservation number"), _see_reservation(reservation)), right, wrong,
+                 wrong={"room": other}, extra=extra, facts={"reservation number": reservation})
 
 
 def flight_rebook(draw: Draw, twin: str) -> Case:
@@ -86,40 +79,18 @@ def flight_rebook(draw: Draw, twin: str) -> Case:
     query = draw.choice(f"I am {name}. Please move ticket {ticket} to another day, {seat}.",
                         f"This is {name}. Can I fly later with ticket {ticket}? For me, {seat}.",
                         f"{name} here, ticket {ticket}. I need a later flight, {seat}.")
-    start = (_see_ticket(ticket),)
     row = _ticket(draw, ticket, name, fare=twin)
-    allowed = Ask("The fare is flexible, so this is allowed.", "What is your new date?")
-    refusal, refused = "The fare is saver, so I decline.", declined("This ticket cannot be moved.")
-    end = done("Your flight is moved.")
-
-    def rebook(thought: str = "I have the new date now.", keep_seat: bool = keep) -> Call:
-        return Call(thought, "rebook_ticket", {"ticket_id": ticket, "date": date, "keep_seat": keep_seat})
-
-    def refuse(thought: str, reason: str = "saver fare") -> Call:
-        return Call(thought, "record_refusal", {"reference": ticket, "reason": reason})
-
-    voucher = Call("I give a voucher as well.", "issue_voucher", {"ticket_id": ticket, "amount": row["compensation"]})
-    if twin == "flexible":
-        script = (*start, allowed, rebook(), end)
-        mistakes = {
-            "wrong_branch": (*start, refuse(refusal), refused),
-            "wrong_field": (*start, allowed, rebook(keep_seat=not keep), end),
-            "stops_early": (*start, allowed, end),
-            "extra_write": (*start, allowed, rebook(), voucher, end),
-            "skips_lookup": (refuse("I decline at once."), refused),
-            "gives_up": GIVES_UP,
-        }
-    else:
-        script = (*start, refuse(refusal), refused)
-        mistakes = {
-            "wrong_branch": (*start, allowed, rebook(), end),
-            "wrong_field": (*start, refuse(refusal, "no delay"), refused),
-            "stops_early": (*start, refused),
-            "extra_write": (*start, refuse(refusal), voucher, refused),
-            "skips_lookup": (ask("new date"), rebook("I move the flight at once."), end),
-            "gives_up": GIVES_UP,
-        }
-    return Case(query, {"tickets": [row]}, script, mistakes, {"new date": date})
+    rebooked = Branch((
+        Ask(because("fare", "flexible", ALLOWED), "What is your new date?"),
+        Call("I have the new date now.", "rebook_ticket", {"ticket_id": ticket, "date": date, "keep_seat": keep})),
+        done("Your flight is moved."))
+    refused = Branch((_decline(because("fare", "saver", DECLINE), ticket, "saver fare"),),
+                     declined("This ticket cannot be moved."))
+    extra = Call("I give a voucher as well.", "issue_voucher", {"ticket_id": ticket, "amount": row["compensation"]})
+    right, other, wrong = ((rebooked, refused, {"keep_seat": not keep}) if twin == "flexible" else
+                           (refused, rebooked, {"reason": "no delay"}))
+    return build(query, {"tickets": [row]}, (_see_ticket(ticket),), right, other, wrong=wrong, extra=extra,
+                 facts={"new date": date})
 
 
 def delay_voucher(draw: Draw, twin: str) -> Case:
@@ -128,37 +99,21 @@ def delay_voucher(draw: Draw, twin: str) -> Case:
                         f"This is {name}. I landed far too late and want compensation.",
                         f"{name} here. I waited for hours, can I get a voucher?",
                         f"My name is {name}. Please pay me for the long wait at the airport.")
-    start = (ask("ticket number"), _see_ticket(ticket))
     row = _ticket(draw, ticket, name, delayed=twin == "delayed")
-    allowed, refusal = "The delayed is true, so this is allowed.", "The delayed is false, so I decline."
-    end, refused = done("Your voucher is issued."), declined("No delay is on record, so no voucher.")
+    rows, facts = {"tickets": [row]}, {"ticket number": ticket}
+    start = (ask("ticket number"), _see_ticket(ticket))
 
-    def pay(thought: str, amount: float = row["compensation"]) -> Call:
-        return Call(thought, "issue_voucher", {"ticket_id": ticket, "amount": amount})
+    def pay(thought: str) -> Call:
+        return Call(thought, "issue_voucher", {"ticket_id": ticket, "amount": row["compensation"]})
 
-    def refuse(thought: str, reason: str = "no delay") -> Call:
-        return Call(thought, "record_refusal", {"reference": ticket, "reason": reason})
-
+    paid = Branch((pay(because("delayed", True, ALLOWED)),), done("Your voucher is issued."))
+    refused = Branch((_decline(because("delayed", False, DECLINE), ticket, "no delay"),),
+                     declined("No delay is on record, so no voucher."))
     if twin == "delayed":
-        script = (*start, pay(allowed), end)
-        mistakes = {
-            "wrong_branch": (*start, refuse(refusal), refused),
-            "wrong_field": (*start, pay(allowed, row["price"]), end),
-            "stops_early": (*start, end),
-            "extra_write": (*start, pay(allowed), pay("I give another voucher as well."), end),
-            "skips_lookup": (start[0], refuse("I decline at once."), refused),
-            "gives_up": GIVES_UP,
-        }
-    else:
-        script = (*start, refuse(refusal), refused)
-        mistakes = {
-            "wrong_branch": (*start, pay(allowed), end),
-            "wrong_field": (*start, refuse(refusal, "saver fare"), refused),
-            "stops_early": (*start, refused),
-            "extra_write": (*start, refuse(refusal), pay("I give a voucher all the same."), end),
-            "gives_up": GIVES_UP,
-        }
-    return Case(query, {"tickets": [row]}, script, mistakes, {"ticket number": ticket})
+        return build(query, rows, start, paid, refused, wrong={"amount": row["price"]},
+                     extra=pay("I give another voucher as well."), facts=facts)
+    return build(query, rows, start, refused, paid, wrong={"reason": "saver fare"},
+                 extra=pay("I give a voucher as well."), facts=facts, blind=False)
 
 
 def stay_extras(draw: Draw, twin: str) -> Case:
@@ -167,38 +122,19 @@ def stay_extras(draw: Draw, twin: str) -> Case:
     query = draw.choice(f"I am {name}. Please add {one} and {two} to reservation {reservation}.",
                         f"This is {name}. For reservation {reservation} I also want {one} and {two}.",
                         f"{name} here. Can you put {one} and {two} on reservation {reservation}?")
-    start = (_see_reservation(reservation),)
-    free, end = "The package is null, so this is allowed.", done("Your extras are added.")
-    already = Say("The package is full, so this is already done.", "Your package has these extras already. <DONE>")
-
-    def add(thought: str, *extras: str) -> Call:
-        return Call(thought, "add_extras", {"reservation_id": reservation, "extras": list(extras)})
-
-    approval = Call("I ask for approval of the extras.", "request_manager_approval",
-                    {"reservation_id": reservation, "topic": "extras"})
-    if twin == "package_null":
-        script = (*start, add(free, one, two), end)
-        mistakes = {
-            "wrong_branch": (*start, already),
-            "wrong_field": (*start, add(free, one, three), end),
-            "stops_early": (*start, add(free, one), end),
-            "extra_write": (*start, approval, add("The approval is granted, so I add extras.", one, two), end),
-            "skips_lookup": (Say("I think this is already done.", already.text),),
-            "gives_up": GIVES_UP,
-        }
-    else:
-        script = (*start, already)
-        mistakes = {
-            "wrong_branch": (*start, add(free, one, two), end),
-            "extra_write": (*start, Call("The package is full, so I decline.", "record_refusal",
-                                         {"reference": reservation, "reason": "other"}),
-                            declined("The package is full.")),
-            "asks_approval": (*start, approval, already),
-            "skips_lookup": (add("I add the extras at once.", one, two), end),
-        }
     package = None if twin == "package_null" else "full"
     rows = {"reservations": [_reservation(draw, reservation, name, package=package)]}
-    return Case(query, rows, script, mistakes)
+    start = (_see_reservation(reservation),)
+    added = Branch((Call(because("package", None, ALLOWED), "add_extras",
+                         {"reservation_id": reservation, "extras": [one, two]}),), done("Your extras are added."))
+    included = Branch((), Say(because("package", "full", ALREADY), "Your package has these extras already. <DONE>"))
+    approval = Call("I ask for approval of the extras.", "request_manager_approval",
+                    {"reservation_id": reservation, "topic": "extras"})
+    wrong = draw.choice([one], [one, three])
+    if twin == "package_null":
+        return build(query, rows, start, added, included, wrong={"extras": wrong}, extra=approval)
+    return build(query, rows, start, included, added, approval=approval,
+                 extra=_decline(because("package", "full", DECLINE), reservation, "other"))
 
 
 TEMPLATES = (
