@@ -25,7 +25,7 @@ def test_000(x: TestContext):
           policies:
           - {policy_id: P-986, holder: Greta Eriksen, drivers: any, rental_cover: true, lender: B-134,
             deductible: 10}
-          claims:
+          car_claims:
           - {claim_id: C-554, policy_id: P-986, fraud_flag: false, estimate: 62.5, towing: 25}
         golden_test_case:
           tool_interactions:
@@ -49,7 +49,7 @@ def test_001(x: TestContext):
           policies:
           - {policy_id: P-647, holder: Quinn Castillo, drivers: any, rental_cover: true, lender: B-315,
             deductible: 40}
-          claims:
+          car_claims:
           - {claim_id: C-862, policy_id: P-647, fraud_flag: true, estimate: 52.5, towing: 27.5}
         golden_test_case:
           tool_interactions:
@@ -72,7 +72,7 @@ def test_002(x: TestContext):
         data_patch:
           policies:
           - {policy_id: P-329, holder: Ben Moreau, drivers: any, rental_cover: false, lender: B-631, deductible: 32.5}
-          claims:
+          car_claims:
           - {claim_id: C-367, policy_id: P-329, fraud_flag: false, estimate: 17.5, towing: 35}
         golden_test_case:
           tool_interactions:
@@ -96,7 +96,7 @@ def test_003(x: TestContext):
           policies:
           - {policy_id: P-473, holder: Ines Zhang, drivers: restricted, rental_cover: true, lender: B-428,
             deductible: 32.5}
-          claims:
+          car_claims:
           - {claim_id: C-414, policy_id: P-473, fraud_flag: true, estimate: 40, towing: 52.5}
         golden_test_case:
           tool_interactions:
@@ -120,7 +120,7 @@ def test_004(x: TestContext):
           policies:
           - {policy_id: P-186, holder: Ines Iversen, drivers: restricted, rental_cover: true, lender: B-521,
             deductible: 20}
-          claims:
+          car_claims:
           - {claim_id: C-688, policy_id: P-186, fraud_flag: false, estimate: 27.5, towing: 25}
         golden_test_case:
           tool_interactions:
@@ -143,7 +143,7 @@ def test_005(x: TestContext):
         data_patch:
           policies:
           - {policy_id: P-891, holder: Vera Duarte, drivers: any, rental_cover: true, lender: B-274, deductible: 90}
-          claims:
+          car_claims:
           - {claim_id: C-475, policy_id: P-891, fraud_flag: true, estimate: 62.5, towing: 22.5}
         golden_test_case:
           tool_interactions:

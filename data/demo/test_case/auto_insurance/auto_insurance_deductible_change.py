@@ -25,7 +25,7 @@ def test_000(x: TestContext):
         data_patch:
           policies:
           - {policy_id: P-554, holder: Yusuf Weber, drivers: restricted, rental_cover: false, lender: null,
-            deductible: 42.5}
+            deductible: 12.5}
         golden_test_case:
           tool_interactions:
           - tool: fetch_policy
@@ -48,7 +48,7 @@ def test_001(x: TestContext):
         data_patch:
           policies:
           - {policy_id: P-519, holder: Mona Moreau, drivers: restricted, rental_cover: false, lender: B-473,
-            deductible: 75}
+            deductible: 25}
         golden_test_case:
           tool_interactions:
           - tool: fetch_policy
@@ -71,7 +71,7 @@ def test_002(x: TestContext):
         data_patch:
           policies:
           - {policy_id: P-725, holder: Umut Brandt, drivers: restricted, rental_cover: false, lender: null,
-            deductible: 65}
+            deductible: 27.5}
         golden_test_case:
           tool_interactions:
           - tool: fetch_policy
@@ -94,7 +94,7 @@ def test_003(x: TestContext):
         data_patch:
           policies:
           - {policy_id: P-576, holder: Elena Tanaka, drivers: any, rental_cover: false, lender: B-265,
-            deductible: 47.5}
+            deductible: 80}
         golden_test_case:
           tool_interactions:
           - tool: fetch_policy
@@ -117,7 +117,7 @@ def test_004(x: TestContext):
         data_patch:
           policies:
           - {policy_id: P-235, holder: Wade Pereira, drivers: restricted, rental_cover: false, lender: null,
-            deductible: 80}
+            deductible: 52.5}
         golden_test_case:
           tool_interactions:
           - tool: fetch_policy
@@ -140,7 +140,7 @@ def test_005(x: TestContext):
         data_patch:
           policies:
           - {policy_id: P-891, holder: Liam Pereira, drivers: any, rental_cover: false, lender: B-942,
-            deductible: 22.5}
+            deductible: 80}
         golden_test_case:
           tool_interactions:
           - tool: fetch_policy

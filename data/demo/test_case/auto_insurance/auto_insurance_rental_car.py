@@ -26,7 +26,7 @@ def test_000(x: TestContext):
           policies:
           - {policy_id: P-725, holder: Clara Tanaka, drivers: any, rental_cover: true, lender: B-320,
             deductible: 52.5}
-          claims:
+          car_claims:
           - {claim_id: C-282, policy_id: P-725, fraud_flag: false, estimate: 22.5, towing: 40}
         golden_test_case:
           tool_interactions:
@@ -53,7 +53,7 @@ def test_001(x: TestContext):
           policies:
           - {policy_id: P-716, holder: Stefan Grant, drivers: any, rental_cover: false, lender: null,
             deductible: 27.5}
-          claims:
+          car_claims:
           - {claim_id: C-509, policy_id: P-716, fraud_flag: true, estimate: 40, towing: 50}
         golden_test_case:
           tool_interactions:
@@ -80,7 +80,7 @@ def test_002(x: TestContext):
           policies:
           - {policy_id: P-519, holder: Liam Fontaine, drivers: any, rental_cover: true, lender: B-855,
             deductible: 67.5}
-          claims:
+          car_claims:
           - {claim_id: C-521, policy_id: P-519, fraud_flag: false, estimate: 57.5, towing: 10}
         golden_test_case:
           tool_interactions:
@@ -107,7 +107,7 @@ def test_003(x: TestContext):
           policies:
           - {policy_id: P-359, holder: Petra Okafor, drivers: any, rental_cover: false, lender: null,
             deductible: 45}
-          claims:
+          car_claims:
           - {claim_id: C-554, policy_id: P-359, fraud_flag: true, estimate: 67.5, towing: 15}
         golden_test_case:
           tool_interactions:
@@ -134,7 +134,7 @@ def test_004(x: TestContext):
           policies:
           - {policy_id: P-161, holder: Wade Pereira, drivers: restricted, rental_cover: true, lender: B-519,
             deductible: 65}
-          claims:
+          car_claims:
           - {claim_id: C-383, policy_id: P-161, fraud_flag: false, estimate: 17.5, towing: 25}
         golden_test_case:
           tool_interactions:
@@ -161,7 +161,7 @@ def test_005(x: TestContext):
           policies:
           - {policy_id: P-788, holder: Quinn Castillo, drivers: any, rental_cover: false, lender: B-312,
             deductible: 40}
-          claims:
+          car_claims:
           - {claim_id: C-820, policy_id: P-788, fraud_flag: false, estimate: 80, towing: 55}
         golden_test_case:
           tool_interactions:

@@ -16,14 +16,14 @@ def validate_database(x: TestContext):
 
 def test_000(x: TestContext):
     """!
-    query: This is Rosa Eriksen. Can I get into payroll and wiki? In both I only read there.
+    query: This is Rosa Eriksen. Can I get into payroll and wiki? In both, I only read there.
     user_context: |
       You are Rosa Eriksen.
     init:
       consulting:
         data_patch:
           employees:
-          - {employee_id: E-224, name: Rosa Eriksen, clearance: partial, project: null, leave_days: 7}
+          - {employee_id: E-224, name: Rosa Eriksen, clearance: partial, project: null, floor: 7}
         golden_test_case:
           tool_interactions:
           - tool: find_employee
@@ -42,14 +42,14 @@ def test_000(x: TestContext):
 
 def test_001(x: TestContext):
     """!
-    query: This is Quinn Quist. Can I get into wiki and crm? In both I also write there.
+    query: This is Quinn Quist. Can I get into wiki and crm? In both, I also write there.
     user_context: |
       You are Quinn Quist.
     init:
       consulting:
         data_patch:
           employees:
-          - {employee_id: E-908, name: Quinn Quist, clearance: complete, project: J-738, leave_days: 5}
+          - {employee_id: E-908, name: Quinn Quist, clearance: complete, project: J-738, floor: 5}
         golden_test_case:
           tool_interactions:
           - tool: find_employee
@@ -73,7 +73,7 @@ def test_002(x: TestContext):
       consulting:
         data_patch:
           employees:
-          - {employee_id: E-439, name: Clara Abbott, clearance: partial, project: J-428, leave_days: 6}
+          - {employee_id: E-439, name: Clara Abbott, clearance: partial, project: J-428, floor: 6}
         golden_test_case:
           tool_interactions:
           - tool: find_employee
@@ -99,7 +99,7 @@ def test_003(x: TestContext):
       consulting:
         data_patch:
           employees:
-          - {employee_id: E-198, name: Vera Novak, clearance: complete, project: null, leave_days: 4}
+          - {employee_id: E-198, name: Vera Novak, clearance: complete, project: null, floor: 4}
         golden_test_case:
           tool_interactions:
           - tool: find_employee
@@ -116,14 +116,14 @@ def test_003(x: TestContext):
 
 def test_004(x: TestContext):
     """!
-    query: This is Rosa Jansen. Can I get into crm and ledger? In both I only read there.
+    query: This is Rosa Jansen. Can I get into crm and ledger? In both, I only read there.
     user_context: |
       You are Rosa Jansen.
     init:
       consulting:
         data_patch:
           employees:
-          - {employee_id: E-669, name: Rosa Jansen, clearance: partial, project: null, leave_days: 8}
+          - {employee_id: E-669, name: Rosa Jansen, clearance: partial, project: null, floor: 8}
         golden_test_case:
           tool_interactions:
           - tool: find_employee
@@ -142,14 +142,14 @@ def test_004(x: TestContext):
 
 def test_005(x: TestContext):
     """!
-    query: This is Petra Tanaka. Can I get into ledger and crm? In both I only read there.
+    query: This is Petra Tanaka. Can I get into ledger and crm? In both, I only read there.
     user_context: |
       You are Petra Tanaka.
     init:
       consulting:
         data_patch:
           employees:
-          - {employee_id: E-984, name: Petra Tanaka, clearance: complete, project: J-625, leave_days: 6}
+          - {employee_id: E-984, name: Petra Tanaka, clearance: complete, project: J-625, floor: 6}
         golden_test_case:
           tool_interactions:
           - tool: find_employee

@@ -23,7 +23,7 @@ def test_000(x: TestContext):
       consulting:
         data_patch:
           devices:
-          - {device_id: D-295, model: pro, warranty: true, bought: '2026-05-03', remote: false}
+          - {device_id: D-295, model: pro, warranty: true, next_check: '2026-05-03', remote: false}
         golden_test_case:
           tool_interactions:
           - tool: view_device
@@ -44,7 +44,7 @@ def test_001(x: TestContext):
       consulting:
         data_patch:
           devices:
-          - {device_id: D-640, model: slim, warranty: false, bought: '2026-04-11', remote: false}
+          - {device_id: D-640, model: slim, warranty: false, next_check: '2026-04-11', remote: false}
         golden_test_case:
           tool_interactions:
           - tool: view_device
@@ -65,7 +65,7 @@ def test_002(x: TestContext):
       consulting:
         data_patch:
           devices:
-          - {device_id: D-297, model: slim, warranty: true, bought: '2026-08-28', remote: false}
+          - {device_id: D-297, model: slim, warranty: true, next_check: '2026-08-28', remote: false}
         golden_test_case:
           tool_interactions:
           - tool: view_device
@@ -86,7 +86,7 @@ def test_003(x: TestContext):
       consulting:
         data_patch:
           devices:
-          - {device_id: D-403, model: slim, warranty: false, bought: '2026-06-24', remote: true}
+          - {device_id: D-403, model: slim, warranty: false, next_check: '2026-06-24', remote: true}
         golden_test_case:
           tool_interactions:
           - tool: view_device
@@ -107,7 +107,7 @@ def test_004(x: TestContext):
       consulting:
         data_patch:
           devices:
-          - {device_id: D-133, model: pro, warranty: true, bought: '2026-08-21', remote: false}
+          - {device_id: D-133, model: pro, warranty: true, next_check: '2026-08-21', remote: false}
         golden_test_case:
           tool_interactions:
           - tool: view_device
@@ -128,7 +128,7 @@ def test_005(x: TestContext):
       consulting:
         data_patch:
           devices:
-          - {device_id: D-289, model: pro, warranty: false, bought: '2026-07-24', remote: true}
+          - {device_id: D-289, model: pro, warranty: false, next_check: '2026-07-24', remote: true}
         golden_test_case:
           tool_interactions:
           - tool: view_device

@@ -24,7 +24,7 @@ def test_000(x: TestContext):
       consulting:
         data_patch:
           employees:
-          - {employee_id: E-191, name: Greta Santos, clearance: partial, project: null, leave_days: 7}
+          - {employee_id: E-191, name: Greta Santos, clearance: partial, project: null, floor: 7}
           expenses:
           - {expense_id: X-176, employee_id: E-191, receipt: true, amount: 32.5, tip: 55}
         golden_test_case:
@@ -48,7 +48,7 @@ def test_001(x: TestContext):
       consulting:
         data_patch:
           employees:
-          - {employee_id: E-901, name: Jonas Pereira, clearance: partial, project: J-642, leave_days: 8}
+          - {employee_id: E-901, name: Jonas Pereira, clearance: partial, project: J-642, floor: 8}
           expenses:
           - {expense_id: X-926, employee_id: E-901, receipt: false, amount: 75, tip: 65}
         golden_test_case:
@@ -72,7 +72,7 @@ def test_002(x: TestContext):
       consulting:
         data_patch:
           employees:
-          - {employee_id: E-186, name: Clara Fontaine, clearance: complete, project: null, leave_days: 4}
+          - {employee_id: E-186, name: Clara Fontaine, clearance: complete, project: null, floor: 4}
           expenses:
           - {expense_id: X-857, employee_id: E-186, receipt: true, amount: 40, tip: 12.5}
         golden_test_case:
@@ -96,7 +96,7 @@ def test_003(x: TestContext):
       consulting:
         data_patch:
           employees:
-          - {employee_id: E-942, name: Greta Eriksen, clearance: partial, project: J-714, leave_days: 2}
+          - {employee_id: E-942, name: Greta Eriksen, clearance: partial, project: J-714, floor: 2}
           expenses:
           - {expense_id: X-330, employee_id: E-942, receipt: false, amount: 27.5, tip: 60}
         golden_test_case:
@@ -120,7 +120,7 @@ def test_004(x: TestContext):
       consulting:
         data_patch:
           employees:
-          - {employee_id: E-971, name: Vera Iversen, clearance: partial, project: null, leave_days: 6}
+          - {employee_id: E-971, name: Vera Iversen, clearance: partial, project: null, floor: 6}
           expenses:
           - {expense_id: X-960, employee_id: E-971, receipt: true, amount: 70, tip: 30}
         golden_test_case:
@@ -144,7 +144,7 @@ def test_005(x: TestContext):
       consulting:
         data_patch:
           employees:
-          - {employee_id: E-558, name: Umut Urbina, clearance: complete, project: null, leave_days: 3}
+          - {employee_id: E-558, name: Umut Urbina, clearance: complete, project: null, floor: 3}
           expenses:
           - {expense_id: X-926, employee_id: E-558, receipt: false, amount: 67.5, tip: 42.5}
         golden_test_case:

@@ -24,7 +24,7 @@ def test_000(x: TestContext):
       consulting:
         data_patch:
           employees:
-          - {employee_id: E-941, name: Omar Castillo, clearance: complete, project: null, leave_days: 8}
+          - {employee_id: E-941, name: Omar Castillo, clearance: complete, project: null, floor: 8}
         golden_test_case:
           tool_interactions:
           - tool: find_employee
@@ -46,7 +46,7 @@ def test_001(x: TestContext):
       consulting:
         data_patch:
           employees:
-          - {employee_id: E-403, name: Yusuf Weber, clearance: complete, project: J-292, leave_days: 6}
+          - {employee_id: E-403, name: Yusuf Weber, clearance: complete, project: J-292, floor: 6}
         golden_test_case:
           tool_interactions:
           - tool: find_employee
@@ -68,7 +68,7 @@ def test_002(x: TestContext):
       consulting:
         data_patch:
           employees:
-          - {employee_id: E-738, name: Jonas Brandt, clearance: partial, project: null, leave_days: 7}
+          - {employee_id: E-738, name: Jonas Brandt, clearance: partial, project: null, floor: 7}
         golden_test_case:
           tool_interactions:
           - tool: find_employee
@@ -90,7 +90,7 @@ def test_003(x: TestContext):
       consulting:
         data_patch:
           employees:
-          - {employee_id: E-383, name: Clara Abbott, clearance: partial, project: J-329, leave_days: 3}
+          - {employee_id: E-383, name: Clara Abbott, clearance: partial, project: J-329, floor: 3}
         golden_test_case:
           tool_interactions:
           - tool: find_employee
@@ -112,7 +112,7 @@ def test_004(x: TestContext):
       consulting:
         data_patch:
           employees:
-          - {employee_id: E-646, name: Kira Duarte, clearance: partial, project: null, leave_days: 5}
+          - {employee_id: E-646, name: Kira Duarte, clearance: partial, project: null, floor: 5}
         golden_test_case:
           tool_interactions:
           - tool: find_employee
@@ -134,7 +134,7 @@ def test_005(x: TestContext):
       consulting:
         data_patch:
           employees:
-          - {employee_id: E-178, name: Clara Tanaka, clearance: complete, project: J-414, leave_days: 2}
+          - {employee_id: E-178, name: Clara Tanaka, clearance: complete, project: J-414, floor: 2}
         golden_test_case:
           tool_interactions:
           - tool: find_employee

@@ -24,7 +24,7 @@ def test_000(x: TestContext):
       retail:
         data_patch:
           orders:
-          - {order_id: O-396, buyer: Liam Urbina, status: open, window: closed, sale: false, total: 20,
+          - {order_id: O-396, buyer: Liam Urbina, status: open, window: closed, sale: false, shipping: 20,
             refund_to: null}
         golden_test_case:
           tool_interactions:
@@ -47,7 +47,7 @@ def test_001(x: TestContext):
       retail:
         data_patch:
           orders:
-          - {order_id: O-878, buyer: Wade Brandt, status: canceled, window: closed, sale: false, total: 70,
+          - {order_id: O-878, buyer: Wade Brandt, status: canceled, window: closed, sale: false, shipping: 70,
             refund_to: null}
         golden_test_case:
           tool_interactions:
@@ -68,7 +68,7 @@ def test_002(x: TestContext):
       retail:
         data_patch:
           orders:
-          - {order_id: O-414, buyer: Elena Eriksen, status: open, window: open, sale: false, total: 67.5,
+          - {order_id: O-414, buyer: Elena Eriksen, status: open, window: open, sale: false, shipping: 67.5,
             refund_to: null}
         golden_test_case:
           tool_interactions:
@@ -91,7 +91,7 @@ def test_003(x: TestContext):
       retail:
         data_patch:
           orders:
-          - {order_id: O-571, buyer: Umut Urbina, status: canceled, window: open, sale: false, total: 75,
+          - {order_id: O-571, buyer: Umut Urbina, status: canceled, window: open, sale: false, shipping: 75,
             refund_to: null}
         golden_test_case:
           tool_interactions:
@@ -112,7 +112,7 @@ def test_004(x: TestContext):
       retail:
         data_patch:
           orders:
-          - {order_id: O-320, buyer: Wade Urbina, status: open, window: closed, sale: true, total: 47.5,
+          - {order_id: O-320, buyer: Wade Urbina, status: open, window: closed, sale: true, shipping: 47.5,
             refund_to: null}
         golden_test_case:
           tool_interactions:
@@ -135,7 +135,7 @@ def test_005(x: TestContext):
       retail:
         data_patch:
           orders:
-          - {order_id: O-984, buyer: Clara Fontaine, status: canceled, window: closed, sale: true, total: 62.5,
+          - {order_id: O-984, buyer: Clara Fontaine, status: canceled, window: closed, sale: true, shipping: 62.5,
             refund_to: null}
         golden_test_case:
           tool_interactions:

@@ -16,14 +16,14 @@ def validate_database(x: TestContext):
 
 def test_000(x: TestContext):
     """!
-    query: This is Liam Urbina. Please match the price of order O-877 and pay me 90.
+    query: I am Liam Urbina. Order O-877 is cheaper elsewhere, please refund 90.
     user_context: |
       You are Liam Urbina.
     init:
       retail:
         data_patch:
           orders:
-          - {order_id: O-877, buyer: Liam Urbina, status: open, window: closed, sale: true, total: 57.5,
+          - {order_id: O-877, buyer: Liam Urbina, status: shipped, window: closed, sale: true, shipping: 57.5,
             refund_to: null}
         golden_test_case:
           tool_interactions:
@@ -47,7 +47,7 @@ def test_001(x: TestContext):
       retail:
         data_patch:
           orders:
-          - {order_id: O-769, buyer: Petra Jansen, status: shipped, window: closed, sale: false, total: 30,
+          - {order_id: O-769, buyer: Petra Jansen, status: shipped, window: closed, sale: false, shipping: 30,
             refund_to: null}
         golden_test_case:
           tool_interactions:
@@ -62,14 +62,14 @@ def test_001(x: TestContext):
 
 def test_002(x: TestContext):
     """!
-    query: I am Omar Rossi. Order O-403 is cheaper elsewhere, please refund 95.
+    query: Omar Rossi here. I found order O-403 for less and want 95 back.
     user_context: |
       You are Omar Rossi.
     init:
       retail:
         data_patch:
           orders:
-          - {order_id: O-403, buyer: Omar Rossi, status: shipped, window: open, sale: true, total: 37.5,
+          - {order_id: O-403, buyer: Omar Rossi, status: open, window: closed, sale: true, shipping: 37.5,
             refund_to: null}
         golden_test_case:
           tool_interactions:
@@ -86,14 +86,14 @@ def test_002(x: TestContext):
 
 def test_003(x: TestContext):
     """!
-    query: Hugo Quist here. I found order O-274 for less and want 80 back.
+    query: This is Hugo Quist. Please match the price of order O-274 and pay me 80.
     user_context: |
       You are Hugo Quist.
     init:
       retail:
         data_patch:
           orders:
-          - {order_id: O-274, buyer: Hugo Quist, status: open, window: closed, sale: false, total: 22.5,
+          - {order_id: O-274, buyer: Hugo Quist, status: open, window: closed, sale: false, shipping: 22.5,
             refund_to: null}
         golden_test_case:
           tool_interactions:
@@ -115,7 +115,7 @@ def test_004(x: TestContext):
       retail:
         data_patch:
           orders:
-          - {order_id: O-282, buyer: Vera Santos, status: shipped, window: open, sale: true, total: 27.5,
+          - {order_id: O-282, buyer: Vera Santos, status: open, window: closed, sale: true, shipping: 27.5,
             refund_to: null}
         golden_test_case:
           tool_interactions:
@@ -139,7 +139,8 @@ def test_005(x: TestContext):
       retail:
         data_patch:
           orders:
-          - {order_id: O-625, buyer: Tara Zhang, status: open, window: open, sale: false, total: 65, refund_to: null}
+          - {order_id: O-625, buyer: Tara Zhang, status: open, window: open, sale: false, shipping: 65,
+            refund_to: null}
         golden_test_case:
           tool_interactions:
           - tool: get_order

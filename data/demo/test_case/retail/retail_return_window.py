@@ -24,7 +24,8 @@ def test_000(x: TestContext):
       retail:
         data_patch:
           orders:
-          - {order_id: O-375, buyer: Vera Santos, status: open, window: open, sale: true, total: 80, refund_to: null}
+          - {order_id: O-375, buyer: Vera Santos, status: open, window: open, sale: true, shipping: 80,
+            refund_to: null}
           items:
           - {item_id: I-720, order_id: O-375, product: scarf, in_stock: true}
           - {item_id: I-383, order_id: O-375, product: shirt, in_stock: false}
@@ -53,7 +54,7 @@ def test_001(x: TestContext):
       retail:
         data_patch:
           orders:
-          - {order_id: O-723, buyer: Stefan Lindqvist, status: open, window: closed, sale: false, total: 60,
+          - {order_id: O-723, buyer: Stefan Lindqvist, status: open, window: closed, sale: false, shipping: 60,
             refund_to: null}
           items:
           - {item_id: I-383, order_id: O-723, product: scarf, in_stock: true}
@@ -80,7 +81,8 @@ def test_002(x: TestContext):
       retail:
         data_patch:
           orders:
-          - {order_id: O-383, buyer: Jonas Grant, status: open, window: open, sale: true, total: 70, refund_to: null}
+          - {order_id: O-383, buyer: Jonas Grant, status: open, window: open, sale: true, shipping: 70,
+            refund_to: null}
           items:
           - {item_id: I-859, order_id: O-383, product: dress, in_stock: false}
           - {item_id: I-403, order_id: O-383, product: jacket, in_stock: true}
@@ -109,7 +111,7 @@ def test_003(x: TestContext):
       retail:
         data_patch:
           orders:
-          - {order_id: O-753, buyer: Clara Abbott, status: open, window: closed, sale: false, total: 80,
+          - {order_id: O-753, buyer: Clara Abbott, status: open, window: closed, sale: false, shipping: 80,
             refund_to: null}
           items:
           - {item_id: I-403, order_id: O-753, product: jacket, in_stock: true}
@@ -136,7 +138,7 @@ def test_004(x: TestContext):
       retail:
         data_patch:
           orders:
-          - {order_id: O-726, buyer: Liam Kovacs, status: shipped, window: open, sale: true, total: 42.5,
+          - {order_id: O-726, buyer: Liam Kovacs, status: shipped, window: open, sale: true, shipping: 42.5,
             refund_to: null}
           items:
           - {item_id: I-428, order_id: O-726, product: boots, in_stock: true}
@@ -166,7 +168,7 @@ def test_005(x: TestContext):
       retail:
         data_patch:
           orders:
-          - {order_id: O-941, buyer: Wade Pereira, status: open, window: closed, sale: false, total: 70,
+          - {order_id: O-941, buyer: Wade Pereira, status: open, window: closed, sale: false, shipping: 70,
             refund_to: null}
           items:
           - {item_id: I-375, order_id: O-941, product: scarf, in_stock: true}

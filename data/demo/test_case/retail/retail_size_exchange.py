@@ -24,7 +24,7 @@ def test_000(x: TestContext):
       retail:
         data_patch:
           orders:
-          - {order_id: O-359, buyer: Elena Okafor, status: open, window: open, sale: false, total: 20,
+          - {order_id: O-359, buyer: Elena Okafor, status: shipped, window: open, sale: true, shipping: 20,
             refund_to: null}
           items:
           - {item_id: I-446, order_id: O-359, product: boots, in_stock: true}
@@ -50,7 +50,7 @@ def test_001(x: TestContext):
       retail:
         data_patch:
           orders:
-          - {order_id: O-245, buyer: Umut Urbina, status: shipped, window: open, sale: true, total: 85,
+          - {order_id: O-245, buyer: Umut Urbina, status: open, window: closed, sale: true, shipping: 85,
             refund_to: null}
           items:
           - {item_id: I-288, order_id: O-245, product: scarf, in_stock: false}
@@ -76,7 +76,7 @@ def test_002(x: TestContext):
       retail:
         data_patch:
           orders:
-          - {order_id: O-787, buyer: Farid Castillo, status: shipped, window: closed, sale: true, total: 30,
+          - {order_id: O-787, buyer: Farid Castillo, status: open, window: closed, sale: false, shipping: 30,
             refund_to: null}
           items:
           - {item_id: I-554, order_id: O-787, product: jacket, in_stock: true}
@@ -102,11 +102,11 @@ def test_003(x: TestContext):
       retail:
         data_patch:
           orders:
-          - {order_id: O-605, buyer: Yusuf Iversen, status: shipped, window: open, sale: true, total: 65,
+          - {order_id: O-605, buyer: Yusuf Iversen, status: shipped, window: closed, sale: true, shipping: 65,
             refund_to: null}
           items:
           - {item_id: I-714, order_id: O-605, product: jacket, in_stock: false}
-          - {item_id: I-971, order_id: O-605, product: shirt, in_stock: false}
+          - {item_id: I-971, order_id: O-605, product: shirt, in_stock: true}
         golden_test_case:
           tool_interactions:
           - tool: list_items
@@ -128,7 +128,7 @@ def test_004(x: TestContext):
       retail:
         data_patch:
           orders:
-          - {order_id: O-289, buyer: Tara Novak, status: shipped, window: closed, sale: true, total: 57.5,
+          - {order_id: O-289, buyer: Tara Novak, status: open, window: closed, sale: false, shipping: 57.5,
             refund_to: null}
           items:
           - {item_id: I-574, order_id: O-289, product: jacket, in_stock: true}
@@ -154,11 +154,11 @@ def test_005(x: TestContext):
       retail:
         data_patch:
           orders:
-          - {order_id: O-245, buyer: Ines Novak, status: open, window: closed, sale: true, total: 67.5,
+          - {order_id: O-245, buyer: Ines Novak, status: shipped, window: open, sale: false, shipping: 67.5,
             refund_to: null}
           items:
           - {item_id: I-982, order_id: O-245, product: boots, in_stock: false}
-          - {item_id: I-204, order_id: O-245, product: dress, in_stock: false}
+          - {item_id: I-204, order_id: O-245, product: dress, in_stock: true}
         golden_test_case:
           tool_interactions:
           - tool: list_items

@@ -53,7 +53,7 @@ def test_001(x: TestContext):
           tool_interactions:
           - tool: get_ticket
             parameters: {ticket_id: T-552}
-          - tool: record_refusal
+          - tool: decline_request
             parameters: {reference: T-552, reason: no delay}
     tags: ['template:delay_voucher', 'twin:on_time']
     """
@@ -99,7 +99,7 @@ def test_003(x: TestContext):
           tool_interactions:
           - tool: get_ticket
             parameters: {ticket_id: T-186}
-          - tool: record_refusal
+          - tool: decline_request
             parameters: {reference: T-186, reason: no delay}
     tags: ['template:delay_voucher', 'twin:on_time']
     """
@@ -145,7 +145,7 @@ def test_005(x: TestContext):
           tool_interactions:
           - tool: get_ticket
             parameters: {ticket_id: T-198}
-          - tool: record_refusal
+          - tool: decline_request
             parameters: {reference: T-198, reason: no delay}
     tags: ['template:delay_voucher', 'twin:on_time']
     """

@@ -53,7 +53,7 @@ def test_001(x: TestContext):
           tool_interactions:
           - tool: get_ticket
             parameters: {ticket_id: T-926}
-          - tool: record_refusal
+          - tool: decline_request
             parameters: {reference: T-926, reason: saver fare}
     tags: ['template:flight_rebook', 'twin:saver']
     """
@@ -99,7 +99,7 @@ def test_003(x: TestContext):
           tool_interactions:
           - tool: get_ticket
             parameters: {ticket_id: T-720}
-          - tool: record_refusal
+          - tool: decline_request
             parameters: {reference: T-720, reason: saver fare}
     tags: ['template:flight_rebook', 'twin:saver']
     """
@@ -145,7 +145,7 @@ def test_005(x: TestContext):
           tool_interactions:
           - tool: get_ticket
             parameters: {ticket_id: T-354}
-          - tool: record_refusal
+          - tool: decline_request
             parameters: {reference: T-354, reason: saver fare}
     tags: ['template:flight_rebook', 'twin:saver']
     """
