@@ -35,19 +35,25 @@ class Replay:
             if after != before:
                 writes.append(i)
             before = after
+        return answers, writes, self._judge(db)
+
+    def passes(self, calls) -> bool:
+        """Whether the task's check passes after the calls."""
+        db = open_database(self.snapshot)
+        for tool, arguments in calls:
+            self.server.invoke(db, tool, arguments)
+        return self._judge(db)
+
+    def _judge(self, db) -> bool:
         effects = self.server.effects(db, self.golden)
         db.close()
         try:
             self._check(types.SimpleNamespace(effects={self.task.domain: effects}))
         except AssertionError as failure:
-            assert effects["diff"], "a failure is explained"
-            assert all(d["table"] in str(failure) for d in effects["diff"])
-            return answers, writes, False
+            assert effects["diff"] and all(d["table"] in str(failure) for d in effects["diff"]), "explained"
+            return False
         assert not effects["diff"]
-        return answers, writes, True
-
-    def passes(self, calls) -> bool:
-        return self.run(calls)[2]
+        return True
 
 
 @pytest.fixture(scope="session")
