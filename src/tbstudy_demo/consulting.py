@@ -12,8 +12,8 @@ from tbstudy.sandbox.sqlite import SqliteServer
 SCHEMA = """
 CREATE TABLE employees (employee_id TEXT PRIMARY KEY, name TEXT NOT NULL, clearance TEXT NOT NULL, project TEXT,
   floor INTEGER NOT NULL);
-CREATE TABLE devices (device_id TEXT PRIMARY KEY, model TEXT NOT NULL, warranty INTEGER NOT NULL, next_check TEXT NOT NULL,
-  remote INTEGER NOT NULL);
+CREATE TABLE devices (device_id TEXT PRIMARY KEY, model TEXT NOT NULL, warranty INTEGER NOT NULL,
+  next_check TEXT NOT NULL, remote INTEGER NOT NULL);
 CREATE TABLE expenses (expense_id TEXT PRIMARY KEY, employee_id TEXT NOT NULL, receipt INTEGER NOT NULL,
   amount NUMERIC NOT NULL, tip NUMERIC NOT NULL);
 CREATE TABLE owner_requests (employee_id TEXT NOT NULL, topic TEXT NOT NULL);
@@ -41,7 +41,9 @@ DATA: dict[str, list[dict[str, Any]]] = {
         {"employee_id": "E-1001", "name": "Zora Finch", "clearance": "complete", "project": None, "floor": 8},
         {"employee_id": "E-1002", "name": "Otto Brinke", "clearance": "partial", "project": "J-1001", "floor": 3},
     ],
-    "devices": [{"device_id": "D-1001", "model": "slim", "warranty": True, "next_check": "2026-04-03", "remote": False}],
+    "devices": [
+        {"device_id": "D-1001", "model": "slim", "warranty": True, "next_check": "2026-04-03", "remote": False},
+    ],
     "expenses": [
         {"expense_id": "X-1001", "employee_id": "E-1001", "receipt": False, "amount": 65, "tip": 10},
         {"expense_id": "X-1002", "employee_id": "E-1002", "receipt": True, "amount": 30, "tip": 15},
