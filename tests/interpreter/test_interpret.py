@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from tbstudy.errors import StudyError
 from tbstudy.interpreter import DEFAULT, coalesce_system, interpret
+from tbstudy.interpreter.surprises import CODES
 
 DATA = Path(__file__).parents[1] / "data" / "interpreter"
 
@@ -222,3 +223,9 @@ def test_leading_system_messages_become_one():
     parts = [{"role": "system", "content": [{"type": "text", "text": "One."}]}, {"role": "system", "content": "Two."}]
     assert coalesce_system(parts) == [{"role": "system", "content": "One.\n\nTwo."}]
     assert [m["content"] for m in system] == ["One.", "", "Two."]
+
+
+def test_every_warning_code_is_documented():
+    page = (Path(__file__).parents[2] / "docs" / "interpreter.md").read_text(encoding="utf-8")
+    listed = {line.split("`")[1] for line in page.splitlines() if line.startswith("| `")}
+    assert listed == set(CODES)

@@ -65,9 +65,8 @@ def interpret(
         content = _text_beside(scan, read, bool(calls))
     else:
         content = answer
-    if forced:
-        content = content if calls or (content or "").strip() else ""
-        content = content or ""
+    if forced and not (content or "").strip():
+        content = ""
 
     served = calls if offered and tool_choice is not None else []
     if (tool_choice == "auto" and served) or (offered and tool_choice == "required" and finish_reason == "stop"):

@@ -87,6 +87,7 @@ class _Template:
         self.kwargs = kwargs
         self._prompts = _Recent(256)
         self._deltas = _Recent(8192)
+        self._anchors = _Recent(512)
         self._verified: set[tuple] = set()
         source = getattr(tokenizer, "chat_template", None)
         self._ids_matter = not isinstance(source, str) or "tool_call_id" in source or ".id" in source
@@ -150,7 +151,10 @@ class _Template:
                 for index, message in enumerate(answers)
             ]
         head = [_ANCHOR_USER, anchor]
-        without = self.encode(self.render(head, None, False))
+        anchor_key = (reasoned, *((call["id"] if self._ids_matter else None, call["function"]["name"])
+                                  for call in anchor.get("tool_calls", ())))
+        without = self._anchors.get(anchor_key) or self._anchors.put(
+            anchor_key, self.encode(self.render(head, None, False)))
         whole = self.encode(self.render([*head, *new], None, True))
         self._same(without, whole[: len(without)], "the template rewrites an earlier turn once a message follows",
                    "the anchor alone", "the anchor when the new messages follow")
