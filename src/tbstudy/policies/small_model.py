@@ -31,7 +31,7 @@ class SmallConfig:
     num_attention_heads: int = 4
     num_key_value_heads: int = 2
     head_dim: int = 32
-    rope_theta: float = 10_000.0
+    rope_theta: float = 1_000_000.0
     rms_norm_eps: float = 1e-6
     max_position_embeddings: int = 4096
 
@@ -104,16 +104,58 @@ class SmallLM(nn.Module):
         return self.logits(self.hidden(ids, torch.arange(ids.shape[1]))[0])
 
     def initialise(self, seed: int) -> SmallLM:
-        """Random weights from `seed`; residual outputs are scaled down by depth, as in GPT-2."""
-        generator = torch.Generator().manual_seed(seed)
-        depth = (2 * self.config.num_hidden_layers) ** -0.5
-        for name, parameter in self.named_parameters():
-            if parameter.dim() == 2:
-                scale = 0.02 if "embed" in name else parameter.shape[1] ** -0.5 * 0.7
-                if name.endswith(("o_proj.weight", "down_proj.weight")):
-                    scale *= depth
-                with torch.no_grad():
-                    parameter.normal_(0.0, scale, generator=generator)
+        """Random weights from `seed`, with one copying circuit laid out at the start.
+
+        A small model finds "repeat what followed this token last time" late and abruptly. It is therefore given:
+        the first head of layer 0 attends to the previous token by position and writes it into a subspace, the first
+        head of layer 1 looks for a key whose previous token is the current one and repeats the key's token (an
+        induction head, arXiv 2209.11895). Everything stays trainable.
+        """
+        c, rng = self.config, torch.Generator().manual_seed(seed)
+
+        def normal(*shape: int, scale: float) -> torch.Tensor:
+            return torch.randn(*shape, generator=rng) * scale
+
+        width, dim, half = c.hidden_size, c.head_dim, c.head_dim // 2
+        with torch.no_grad():
+            for name, parameter in self.named_parameters():
+                if parameter.dim() == 2:
+                    scale = 0.5 * parameter.shape[1] ** -0.5
+                    if name.endswith(("o_proj.weight", "down_proj.weight")):
+                        scale *= 0.1
+                    parameter.copy_(normal(*parameter.shape, scale=0.05 if "embed" in name else scale))
+            # One constant direction lets a head ignore content; in the tied output it shifts all logits alike.
+            self.model.embed_tokens.weight[:, 0] = 0.25
+            self.model.norm.weight.fill_(3.0)
+            if c.num_hidden_layers < 2:
+                return self
+            previous, induction = self.model.layers[0].self_attn, self.model.layers[1].self_attn
+            fast = torch.tensor([0, 1])
+            angle = c.rope_theta ** -(2 * fast / dim)
+            for proj, real, imaginary in ((previous.k_proj, torch.ones(2), torch.zeros(2)),
+                                          (previous.q_proj, angle.cos(), -angle.sin())):
+                proj.weight[:dim] = normal(dim, width, scale=0.01)
+                proj.weight[fast, 0], proj.weight[fast + half, 0] = real, imaginary
+            for norm in (previous.q_norm, previous.k_norm):
+                norm.weight[torch.cat([fast, fast + half])] = 2.5
+            read, write = normal(dim, width, scale=width ** -0.5), normal(width, dim, scale=1.0)
+            read[:, 0] = 0.0
+            write = torch.linalg.qr(write)[0]
+            write[0] = 0.0
+            previous.v_proj.weight[:dim] = read
+            previous.o_proj.weight[:, :dim] = 0.12 * write
+            # The slowest half of the rotary pairs hardly turns over an episode: content is matched there.
+            slow = torch.cat([torch.arange(half // 2, half), torch.arange(half + half // 2, dim)])
+            match = normal(len(slow), dim, scale=dim ** -0.5)
+            for proj, value in ((induction.q_proj, match @ read), (induction.k_proj, match @ write.T)):
+                proj.weight[:dim] = normal(dim, width, scale=0.01)
+                proj.weight[slow] = 2 * value
+            for norm in (induction.q_norm, induction.k_norm):
+                norm.weight[slow] = 1.8
+            copy = torch.linalg.qr(normal(width, dim, scale=1.0))[0]
+            copy[0] = 0.0
+            induction.v_proj.weight[:dim] = copy.T
+            induction.o_proj.weight[:, :dim] = 0.15 * copy
         return self
 
     def save(self, folder: Path, **extra) -> None:

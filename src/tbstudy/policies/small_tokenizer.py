@@ -62,6 +62,8 @@ def build_tokenizer(texts: Iterable[str], atoms: Iterable[str], vocab_size: int)
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence([
         pre_tokenizers.Split(Regex(r"^\n+"), "isolated"),
+        # The prefix of an id is the cue for copying its number.
+        pre_tokenizers.Split(Regex(r"\b[A-Z]{1,2}-$"), "isolated"),
         pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
     tokenizer.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
