@@ -216,6 +216,13 @@ class Keeper:
             os.dup2(fd, target)
         for fd in (*fds, self.wake, self.wake_end, self.control.fileno()):
             os.close(fd)
+        # The streams were made for /dev/null and remember what that can do. The old ones must live on, since they
+        # would close their descriptors, and logging may hold them.
+        self.streams = sys.stdin, sys.stdout, sys.stderr
+        sys.stdin = sys.__stdin__ = open(0, encoding="utf-8", closefd=False)
+        sys.stdout = sys.__stdout__ = open(1, "w", encoding="utf-8", closefd=False)
+        sys.stderr = sys.__stderr__ = open(2, "w", encoding="utf-8", errors="backslashreplace", buffering=1,
+                                           closefd=False)
         if message.get("memory"):
             resource.setrlimit(resource.RLIMIT_AS, (message["memory"], message["memory"]))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
