@@ -5,11 +5,13 @@ newer) and is started from its source text. It speaks JSON packets over a socket
 
     -> {"op": "start", "id": 1, "command": [...], "env": {...}, "cwd": ..., "memory": bytes}  with fds 0, 1, 2
     -> {"op": "kill", "id": 1}
+    -> {"op": "learn", "id": 1}
     <- {"op": "ready"} or {"op": "unfit", "why": ...}
     <- {"op": "started", "id": 1, "pid": ...}, {"op": "ended", "id": 1, "how": ...}
 
 Given a module, it imports that once and a start without command forks: the fork runs what stands under the module's
-`if __name__ == "__main__":`, as `python -m` would. When the socket closes, all processes are killed and it ends.
+`if __name__ == "__main__":`, as `python -m` would. To learn from a fork is to import what it has imported since, so
+that later forks find it there. When the socket closes, all processes are killed and it ends.
 """
 
 import ast
@@ -53,30 +55,60 @@ class Image:
             raise Unfit(f"{module} has no code under if __name__ == '__main__'")
         self.code = compile(ast.Module(body=body, type_ignores=[]), self.path, "exec")
         sys.argv = [self.path, *arguments]
-        before = set(os.listdir("/proc/self/fd"))
+        self.sockets = open_sockets()
         self.namespace = importlib.import_module(module).__dict__
-        if len(os.listdir("/proc/self/task")) > 1:
-            raise Unfit(f"importing {module} starts threads")
-        for fd in set(os.listdir("/proc/self/fd")) - before:
-            try:
-                if os.readlink(f"/proc/self/fd/{fd}").startswith("socket:"):
-                    raise Unfit(f"importing {module} opens connections")
-            except OSError:
-                pass
+        self.check_fit()
         if clock:
             freeze_clock(module.partition(".")[0], clock)
-        # What servers import only when they start to serve: warm for every fork. Missing ones are no loss.
-        for name in ("anyio._backends._asyncio", "asyncio", "encodings.idna", "concurrent.futures.thread"):
+
+    def check_fit(self):
+        """A fork has neither its parent's threads nor connections of its own."""
+        if len(os.listdir("/proc/self/task")) > 1:
+            raise Unfit(f"importing {self.name} starts threads")
+        if open_sockets() - self.sockets:
+            raise Unfit(f"importing {self.name} opens connections")
+
+    def learn(self, names):
+        """Import what a fork had to, if a trial in another fork shows that it leaves this process fit."""
+        pid = os.fork()
+        if pid == 0:
+            code = 1
             try:
-                importlib.import_module(name)
-            except ImportError:
-                pass
+                signal.signal(signal.SIGALRM, signal.SIG_DFL)
+                signal.alarm(30)
+                import_all(names)
+                self.check_fit()
+                code = 0
+            finally:
+                os._exit(code)
+        if os.waitpid(pid, 0)[1] == 0:
+            import_all(names)
 
     def run(self):
         random.seed()
         if "numpy" in sys.modules:
             sys.modules["numpy"].random.seed()
         exec(self.code, self.namespace)
+
+
+def import_all(names):
+    for name in names:
+        try:
+            importlib.import_module(name)
+        except BaseException:
+            pass  # it was there in a fork, here it may not go; later forks are no worse off
+
+
+def open_sockets():
+    found = set()
+    for fd in os.listdir("/proc/self/fd"):
+        try:
+            target = os.readlink(f"/proc/self/fd/{fd}")
+        except OSError:
+            continue
+        if target.startswith("socket:"):
+            found.add(target)
+    return found
 
 
 def is_main_guard(node):
@@ -146,6 +178,8 @@ class Keeper:
         self.ids, self.pids = {}, {}
         self.wake, wake_end = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self.wake_end = wake_end
+        # Forks write module names here when told to. Larger than a pipe's atomic write is not needed: one at a time.
+        self.lesson, self.lesson_end = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         signal.set_wakeup_fd(wake_end, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         # Orphans of the servers become our children, so that they can be found.
@@ -155,12 +189,17 @@ class Keeper:
         poll = select.poll()
         poll.register(self.control, select.POLLIN)
         poll.register(self.wake, select.POLLIN)
+        poll.register(self.lesson, select.POLLIN)
         try:
             while True:
                 for fd, _ in poll.poll():
                     if fd == self.wake:
                         os.read(self.wake, 4096)
                         self.reap()
+                    elif fd == self.lesson:
+                        self.image.learn(os.read(self.lesson, 1 << 16).decode().split())
+                        gc.freeze()
+                        self.send({"op": "learnt"})
                     elif not self.request():
                         return
         finally:
@@ -180,6 +219,11 @@ class Keeper:
             pid = self.pids.get(message["id"])
             if pid is not None:
                 self.kill(pid)
+            return True
+        if message["op"] == "learn":
+            pid = self.pids.get(message["id"])
+            if pid is not None:
+                os.kill(pid, signal.SIGUSR2)
             return True
         pid = os.fork()
         if pid == 0:
@@ -214,7 +258,7 @@ class Keeper:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         for target, fd in enumerate(fds):
             os.dup2(fd, target)
-        for fd in (*fds, self.wake, self.wake_end, self.control.fileno()):
+        for fd in (*fds, self.wake, self.wake_end, self.lesson, self.control.fileno()):
             os.close(fd)
         # The streams were made for /dev/null and remember what that can do. The old ones must live on, since they
         # would close their descriptors, and logging may hold them.
@@ -232,6 +276,13 @@ class Keeper:
             os.environ.update(message.get("env") or {})
             signal.signal(signal.SIGPIPE, signal.SIG_DFL)
             os.execvp(message["command"][0], message["command"])
+        known = set(sys.modules)
+
+        def tell(*_):
+            names = [n for n in list(sys.modules) if n not in known and n != "__main__"]
+            os.write(self.lesson_end, "\n".join(names)[:60_000].encode() or b"\n")
+
+        signal.signal(signal.SIGUSR2, tell)
 
     def kill(self, pid):
         """Kill a server and its process group. It has not been reaped, so the id is still its own."""

@@ -113,6 +113,9 @@ class Keeper:
         self._running: dict[int, Process] = {}
         self._count = 0
         self._unfit: str | None = None
+        self._learning: asyncio.Future[None] | None = None
+        #: How many more sessions the module's process learns from.
+        self.lessons = 2 if module is not None else 0
         self._lock: tuple[asyncio.AbstractEventLoop, asyncio.Lock] | None = None
 
     async def launch(self, seconds: float, command: Sequence[str] | None = None, env: Mapping[str, str] | None = None,
@@ -222,6 +225,9 @@ class Keeper:
                 self._lost()
                 return
             message = json.loads(data)
+            if message["op"] == "learnt":
+                self._taught()
+                continue
             process = self._running.get(message["id"])
             if process is None:
                 continue
@@ -230,6 +236,22 @@ class Keeper:
             else:
                 del self._running[message["id"]]
                 process.ended(message["how"])
+
+    async def learn_from(self, process: Process) -> None:
+        """Let later forks have what this one had to import. Before the process is killed; at most a few seconds."""
+        if self.lessons <= 0 or process.how is not None or self._learning is not None:
+            return
+        self.lessons -= 1
+        self._learning = asyncio.get_running_loop().create_future()
+        self.send({"op": "learn", "id": process.number})
+        try:
+            await asyncio.wait([self._learning], timeout=5)
+        finally:
+            self._learning = None
+
+    def _taught(self) -> None:
+        if self._learning is not None and not self._learning.done():
+            self._learning.set_result(None)
 
     def send(self, message: dict[str, Any]) -> None:
         """Ask the keeper; nothing happens when it is gone, since its servers are too."""
@@ -246,6 +268,7 @@ class Keeper:
                 self._loop.remove_reader(self._control)
             self._control.close()
         self._control = self._loop = None
+        self._taught()
         if self.process is not None:
             try:
                 self.process.wait(2)

@@ -198,6 +198,8 @@ class StdioWire:
     async def close(self, kind: bool) -> None:
         for task in self._tasks:
             task.cancel()
+        if kind:
+            await self.process.keeper.learn_from(self.process)
         if self.process.stdout >= 0:
             self._loop.remove_reader(self.process.stdout)
         self.process.kill()
