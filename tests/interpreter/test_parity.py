@@ -1,7 +1,9 @@
 """Two readings of recorded generations: our records, `tb infer` output, and what is said when they cannot be read."""
 
 import argparse
+import asyncio
 import json
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -9,6 +11,9 @@ import pytest
 from tbstudy import cli_parity
 from tbstudy.errors import StudyError
 from tbstudy.interpreter import interpret, parity
+from tbstudy.tasks.loader import load_dataset
+
+DEMO = Path(__file__).parents[2] / "data" / "demo"
 
 TOOLS = [{"type": "function", "function": {"name": "book", "parameters": {"type": "object", "properties": {
     "day": {"type": "string"}, "seats": {"type": "integer"}}}}}]
@@ -143,10 +148,11 @@ def test_records_without_raw_text_say_so(tmp_path):
 
 def test_tools_come_from_the_record_or_are_asked_for(tmp_path):
     path = write(tmp_path / "r.jsonl", ours(message(CALL), tools=None))
-    with pytest.raises(StudyError, match=r"r.jsonl:1: no tool schemas.*--tools"):
+    with pytest.raises(StudyError, match=r"r.jsonl:1: no tool schemas.*--dataset or --tools"):
         against_record(path)
     assert against_record(path, tools=TOOLS).differing == 0
     assert against_record(path, tools={"hotel": TOOLS}).differing == 0
+    assert against_record(path, tools={"a.py:test_1": TOOLS}).differing == 0
     with pytest.raises(StudyError, match="no tool schemas"):
         against_record(path, tools={"airline": TOOLS})
 
@@ -198,6 +204,21 @@ def test_the_command(tmp_path, capsys):
     assert run(write(path, ours(message(CALL))), "--against", "recorded") == 0
     with pytest.raises(StudyError, match="no such file"):
         run(tmp_path / "none.jsonl")
+
+
+def test_tools_are_asked_from_the_dataset(tmp_path, capsys):
+    task = next(iter(load_dataset(DEMO).tasks.values()))
+    tools = asyncio.run(cli_parity.dataset_tools(DEMO, [task.uid], "inprocess"))[task.uid]
+    tool = next(t["function"] for t in tools if t["function"]["parameters"].get("properties"))
+    key = next(iter(tool["parameters"]["properties"]))
+    text = (f"x</think><tool_call>\n<function={tool['name']}>\n<parameter={key}>\n7\n</parameter>\n</function>\n"
+            "</tool_call>")
+    (call,) = interpret(text, tools).tool_calls
+    said = {"role": "assistant", "content": None, "raw_text": text, "tool_calls": [
+        {"id": "c", "type": "function", "function": {"name": call.name, "arguments": call.arguments}}]}
+    path = write(tmp_path / "r.jsonl", {"uid": task.uid, "metadata": {"repetition": 0}, "messages": [said]})
+    assert run(path, "--against", "recorded", "--dataset", DEMO) == 0
+    assert "one call" in capsys.readouterr().out
 
 
 @pytest.mark.skipif(parity.vllm_installed(), reason="vllm is installed here")

@@ -152,8 +152,15 @@ def test_a_template_that_renders_by_context_is_refused_with_both_windows():
 
 def test_a_template_that_requires_a_user_query_says_so():
     assert one_turn(QWEN3_QUERY).turns
-    with pytest.raises(TemplateError, match=r"refuses the messages \[system\]: No user query found"):
+    with pytest.raises(TemplateError, match=r"refuses the messages \[system\]: No user query found") as refused:
         Trajectory(small_tokenizer(QWEN3_QUERY), TOOLS, START[:1])
+    with_query, as_they_are = str(refused.value).split("\n")[1:3]
+    assert "with a user query before them:" in with_query and "'<|im_start|>'" in with_query
+    assert as_they_are == "  as they are: (nothing)"
+    with pytest.raises(TemplateError, match="refuses the messages .system user.: never") as refused:
+        Trajectory(small_tokenizer('{{- raise_exception("never") if messages | length > 1 and not tools is none }}'
+                                   + CHATML), TOOLS, START)
+    assert "\n" not in str(refused.value)
 
 
 def test_a_prompt_that_pre_opens_a_thought_which_history_does_not_show_is_refused():

@@ -291,8 +291,8 @@ def parser_reading(
 def load_generations(path: Path, tools: Any = None) -> Iterator[Recorded]:
     """Every assistant generation of a JSONL of our records or of `tb infer` output, in file order.
 
-    `tools` answers for records that hold no tool schemas: a list of OpenAI tools, or a mapping from a record's domain
-    or scenario to such a list. StudyError names the line of a record that cannot be read.
+    `tools` answers for records that hold no tool schemas: a list of OpenAI tools, or a mapping from a record's uid,
+    scenario or domain to such a list. StudyError names the line of a record that cannot be read.
     """
     with open(path, encoding="utf-8") as lines:
         for number, line in enumerate(lines, 1):
@@ -306,6 +306,20 @@ def load_generations(path: Path, tools: Any = None) -> Iterator[Recorded]:
             if not isinstance(record, dict) or not isinstance(record.get("messages"), list):
                 raise StudyError(f"{where}: a record is an object with a list of messages")
             yield from _generations(record, tools, where)
+
+
+def record_uids(path: Path) -> list[str]:
+    """The uids of the records of a JSONL, each once; lines that are no record are left for `load_generations`."""
+    uids: dict[str, None] = {}
+    with open(path, encoding="utf-8") as lines:
+        for line in lines:
+            try:
+                record = json.loads(line)
+            except ValueError:
+                continue
+            if isinstance(record, dict) and isinstance(record.get("uid"), str):
+                uids[record["uid"]] = None
+    return list(uids)
 
 
 def _generations(record: dict[str, Any], tools: Any, where: str) -> Iterator[Recorded]:
@@ -327,12 +341,13 @@ def _is_thinkingbox(record: dict[str, Any]) -> bool:
 def _tools_of(record: dict[str, Any], metadata: dict[str, Any], tools: Any, where: str) -> list[dict[str, Any]]:
     listed = record.get("tools")
     if listed is None and isinstance(tools, dict):
-        listed = next((tools[key] for key in (metadata.get("domain"), metadata.get("scenario")) if key in tools), None)
+        keys = (record.get("uid"), metadata.get("scenario"), metadata.get("domain"))
+        listed = next((tools[key] for key in keys if key in tools), None)
     elif listed is None:
         listed = tools
     if listed is None:
-        raise StudyError(f"{where}: no tool schemas, and without them arguments cannot be typed: give --tools (for "
-                         "`tb infer` output: record with --dump tools)")
+        raise StudyError(f"{where}: no tool schemas, and without them arguments cannot be typed: give --dataset "
+                         "or --tools (or, for `tb infer`, record with --dump tools)")
     return [tool if "function" in tool else {
         "type": "function",
         "function": {"name": tool["name"], "description": tool.get("description"), "parameters": tool["input_schema"]},

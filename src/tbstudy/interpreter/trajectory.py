@@ -109,12 +109,23 @@ class _Template:
     def render(self, messages: list[dict[str, Any]], tools: list[dict[str, Any]] | None, prompt: bool) -> str:
         """The template's text; TemplateError when the template itself refuses the messages."""
         try:
-            return self._tokenizer().apply_chat_template(
-                messages, tools=tools or None, add_generation_prompt=prompt, tokenize=False, **self.kwargs
-            )
+            return self._apply(messages, tools, prompt)
         except Exception as error:  # whatever a template raises reaches us as an exception of its engine
             roles = " ".join(str(message.get("role")) for message in messages)
-            raise TemplateError(f"the chat template refuses the messages [{roles}]: {error}") from error
+            told = f"the chat template refuses the messages [{roles}]: {error}"
+            lead = next((i for i, message in enumerate(messages) if message.get("role") != "system"), len(messages))
+            try:
+                ids = self.encode(self._apply([*messages[:lead], _ANCHOR_USER, *messages[lead:]], tools, prompt))
+            except Exception:  # a query is not what it lacks
+                raise TemplateError(told) from error
+            raise TemplateError(
+                f"{told}\n  with a user query before them: {self.window(ids, len(ids))}\n"
+                f"  as they are: {self.window([], 0)}\nThe conversation must hold a user message."
+            ) from error
+
+    def _apply(self, messages: list[dict[str, Any]], tools: list[dict[str, Any]] | None, prompt: bool) -> str:
+        return self._tokenizer().apply_chat_template(
+            messages, tools=tools or None, add_generation_prompt=prompt, tokenize=False, **self.kwargs)
 
     def encode(self, text: str) -> list[int]:
         return list(self._tokenizer().encode(text, add_special_tokens=False))
