@@ -350,7 +350,7 @@ def _tools_of(record: dict[str, Any], metadata: dict[str, Any], tools: Any, wher
                          "or --tools (or, for `tb infer`, record with --dump tools)")
     return [tool if "function" in tool else {
         "type": "function",
-        "function": {"name": tool["name"], "description": tool.get("description"), "parameters": tool["input_schema"]},
+        "function": {"name": tool["name"], "description": tool.get("description"), "parameters": tool.get("input_schema")},
     } for tool in listed]
 
 
