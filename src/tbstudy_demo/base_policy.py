@@ -15,14 +15,19 @@ from tbstudy_demo.demonstrate import Cell, Demonstration, demonstrations
 from tbstudy_demo.words import atoms
 
 
-def system_messages(domain: Domain, instructions: str) -> list[dict[str, Any]]:
-    """The leading messages of every task of a domain."""
-    return [{"role": "system", "content": instructions}, {"role": "system", "content": domain.policy}]
+#: System texts of a domain's tasks by domain name, as the dataset has them.
+Systems = dict[str, tuple[str, ...]]
 
 
-def transcript(demo: Demonstration, instructions: str) -> list[dict[str, Any]]:
-    """A demonstration as chat messages."""
-    messages = [*system_messages(demo.cell.domain, instructions), {"role": "user", "content": demo.query}]
+def opening(demo: Demonstration, systems: Systems) -> list[dict[str, Any]]:
+    """The messages before the agent's first turn."""
+    return [*({"role": "system", "content": text} for text in systems[demo.cell.domain.name]),
+            {"role": "user", "content": demo.query}]
+
+
+def transcript(demo: Demonstration) -> list[dict[str, Any]]:
+    """A demonstration from its query on, as chat messages."""
+    messages = [{"role": "user", "content": demo.query}]
     for _, message, after in demo.turns:
         messages += [message, *after]
     return messages
@@ -57,7 +62,7 @@ def value_atoms(domains: list[Domain], of: list[Cell], samples: int = 40) -> tup
     return tuple(sorted(found))
 
 
-def make_tokenizer(domains: list[Domain], of: list[Cell], instructions: str, seed: int, vocab_size: int,
+def make_tokenizer(domains: list[Domain], of: list[Cell], systems: Systems, seed: int, vocab_size: int,
                    samples: int = 4000) -> Any:
     """Train the tokenizer on rendered demonstrations; prompts count a few times, or they would be spelt out."""
     from transformers import PreTrainedTokenizerFast
@@ -69,19 +74,18 @@ def make_tokenizer(domains: list[Domain], of: list[Cell], instructions: str, see
     texts = []
     for domain in domains:
         prompt = blank.apply_chat_template(
-            [{"role": "system", "content": "\n\n".join(m["content"] for m in system_messages(domain, instructions))}],
+            [{"role": "system", "content": "\n\n".join(systems[domain.name])}],
             tools=domain.server.tool_schemas(), tokenize=False)
         texts += [prompt] * 12
     for demo in islice(demonstrations(of, seed), samples):
-        texts.append(blank.apply_chat_template(transcript(demo, instructions)[2:], tokenize=False))
+        texts.append(blank.apply_chat_template(transcript(demo), tokenize=False))
     return build_tokenizer(texts, value_atoms(domains, of), vocab_size)
 
 
-def encode(demo: Demonstration, tokenizer: Any, instructions: str) -> tuple[list[int], list[int], list[int]]:
+def encode(demo: Demonstration, tokenizer: Any, systems: Systems) -> tuple[list[int], list[int], list[int]]:
     """Prompt ids, response ids and response mask of a demonstration, built as an episode's trajectory is."""
     domain = demo.cell.domain
-    trajectory = Trajectory(tokenizer, domain.server.tool_schemas(),
-                            [*system_messages(domain, instructions), {"role": "user", "content": demo.query}])
+    trajectory = Trajectory(tokenizer, domain.server.tool_schemas(), opening(demo, systems))
     for text, message, after in demo.turns:
         ids = [*tokenizer.encode(text, add_special_tokens=False), tokenizer.eos_token_id]
         trajectory.append_generation(ids, [0.0] * len(ids), True)
@@ -90,7 +94,7 @@ def encode(demo: Demonstration, tokenizer: Any, instructions: str) -> tuple[list
     return trajectory.prompt_ids, trajectory.response_ids, trajectory.response_mask
 
 
-def batches(of: list[Cell], tokenizer: Any, instructions: str, seed: int, size: int, parts: int
+def batches(of: list[Cell], tokenizer: Any, systems: Systems, seed: int, size: int, parts: int
             ) -> Iterator[list[list[Example]]]:
     """Endless steps of `parts` batches; a batch holds `size` fresh demonstrations of one domain, similar in length."""
     rng = random.Random(f"batches|{seed}")
@@ -106,7 +110,7 @@ def batches(of: list[Cell], tokenizer: Any, instructions: str, seed: int, size: 
                 rng.shuffle(queue)
             name = queue.pop()
             if not ready[name]:
-                rows = [encode(d, tokenizer, instructions) for d in islice(streams[name], size * 8)]
+                rows = [encode(d, tokenizer, systems) for d in islice(streams[name], size * 8)]
                 shared = _common_prefix([prompt for prompt, _, _ in rows])
                 examples = [Example(tuple(p[:shared]), tuple(p[shared:] + r), tuple([0] * (len(p) - shared) + m))
                             for p, r, m in rows]

@@ -53,7 +53,8 @@ def cells(domains: list[Domain], seed: int) -> list[Cell]:
     for domain in domains:
         rng = random.Random(f"habits|{seed}|{domain.name}")
         twins = [(t, twin) for t in domain.templates for twin in t.twins]
-        ladder = [(i + 0.5) / len(twins) for i in range(len(twins))]
+        # A little above even: the policy adds mistakes of its own.
+        ladder = [min(1.0, 1.1 * ((i + 0.5) / len(twins)) ** 0.85) for i in range(len(twins))]
         rng.shuffle(ladder)
         for (template, twin), competence in zip(twins, ladder, strict=True):
             names = template.draw(twin, f"names|{seed}").mistakes

@@ -348,10 +348,13 @@ def _tools_of(record: dict[str, Any], metadata: dict[str, Any], tools: Any, wher
     if listed is None:
         raise StudyError(f"{where}: no tool schemas, and without them arguments cannot be typed: give --dataset "
                          "or --tools (or, for `tb infer`, record with --dump tools)")
-    return [tool if "function" in tool else {
-        "type": "function",
-        "function": {"name": tool["name"], "description": tool.get("description"), "parameters": tool.get("input_schema")},
-    } for tool in listed]
+    return [tool if "function" in tool else _as_function(tool) for tool in listed]
+
+
+def _as_function(tool: dict[str, Any]) -> dict[str, Any]:
+    """A ThinkingBox tool definition as an OpenAI tool."""
+    function = {"name": tool["name"], "description": tool.get("description"), "parameters": tool.get("input_schema")}
+    return {"type": "function", "function": function}
 
 
 def _chat_replies(messages: Sequence[Any]) -> Iterator[tuple[int, str | None, Reply | None]]:
