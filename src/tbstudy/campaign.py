@@ -1,0 +1,290 @@
+"""Many episodes: which attempts are missing, who plays them, and the records they leave.
+
+The local policy plays *waves*, fixed sets of attempts of one domain, in worker processes. A wave's samples depend on
+its members alone, so a campaign that was killed plays its unfinished waves again whole and stores what was missing:
+the final records are those of an undisturbed run. Other policies play attempt by attempt.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import multiprocessing
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tbstudy.config import Study, load_study
+from tbstudy.errors import StudyError, SystemFault
+from tbstudy.reward.checks import CheckRunner
+from tbstudy.reward.verdict import Verdict
+from tbstudy.sandbox.base import Sandbox
+from tbstudy.sandbox.episode import Episode, run_episode
+from tbstudy.sandbox.users import ScriptedUser, User
+from tbstudy.store import RecordStore
+from tbstudy.tasks.loader import Dataset, load_dataset, load_list
+from tbstudy.tasks.model import Task
+
+if TYPE_CHECKING:
+    from tbstudy.policies.base import Policy
+
+Attempt = tuple[str, int]  # uid, repetition
+Progress = Callable[[int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class CampaignResult:
+    """What a call of `run_campaign` did: attempts asked for, already stored, played now, and system errors left."""
+
+    wanted: int
+    stored: int
+    played: int
+    system_errors: int
+    torn_bytes: int
+    path: Path
+
+
+def load_tasks(study: Study, which: str) -> list[Task]:
+    """The tasks of a list of the configuration, `candidates` or `benchmark`."""
+    root = study.path(study.config.dataset)
+    uids = load_list(root / getattr(study.config, which))
+    tasks = load_dataset(root, uids).tasks
+    return [tasks[uid] for uid in uids]
+
+
+def open_sandbox(study: Study) -> Sandbox:
+    """The configured way to run the dataset's tool servers."""
+    from tbstudy.sandbox.servers import read_servers
+
+    config = study.config.sandbox
+    python = None if config.python == "{python}" else config.python
+    servers = read_servers(study.path(study.config.dataset) / study.config.servers, python)
+    if config.transport == "inprocess":
+        from tbstudy.sandbox.inprocess import InProcessSandbox
+
+        local = {name: spec.in_process for name, spec in servers.items() if spec.in_process}
+        return InProcessSandbox(local, call_seconds=config.call_seconds)
+    from tbstudy.sandbox.transports import open_transport
+
+    return open_transport(config.transport, servers, call_seconds=config.call_seconds, proxy_url=config.proxy_url)
+
+
+def open_user(study: Study) -> User:
+    """The configured simulated user."""
+    if study.config.user.kind == "scripted":
+        return ScriptedUser()
+    from tbstudy.sandbox.endpoint_user import EndpointUser
+
+    return EndpointUser.from_config(study.config.user)
+
+
+async def play(task: Task, repetition: int, *, policy: Policy, sandbox: Sandbox, user: User | None,
+               checks: CheckRunner) -> tuple[Episode, Verdict | None]:
+    """One attempt and its verdict; the verdict is None when the attempt is a system error before the check."""
+    episode = await run_episode(task, repetition, policy=policy, sandbox=sandbox, user=user)
+    if episode.conversation is None and hasattr(policy, "leave"):
+        policy.leave()  # the session failed before the conversation opened: the wave must not wait for it
+    if episode.fault is not None:
+        return episode, None
+    verdict = await checks.judge(task, episode.effects, episode.messages, episode.response, episode.tool_calls,
+                                 episode.init_result)
+    return episode, verdict
+
+
+def to_record(episode: Episode, verdict: Verdict | None, policy: str, config_hash: str) -> dict[str, Any]:
+    """The stored form of an attempt (field names of ThinkingBox's `tb infer` where they exist)."""
+    task, fault = episode.task, episode.fault
+    labels = dict(tag.split(":", 1) for tag in _labels(task) if ":" in tag)
+    meta: dict[str, Any] = {
+        "repetition": episode.repetition, "policy": policy, "scenario": task.scenario, "domain": task.domain,
+        "test_case_file": task.uid.split(":")[0], "test_case_name": task.function, **labels,
+        "config_hash": config_hash, "interpretation_warnings": len(episode.warnings),
+        "seconds": round(episode.seconds, 4)}
+    if episode.warnings:
+        meta["warnings"] = sorted(set(episode.warnings))
+    if fault is not None:
+        meta["error"] = {"type": fault.cause, "message": str(fault)}
+    result = None
+    if verdict is not None:
+        result = {"result": verdict.passed, "reward": verdict.reward, "is_system_error": verdict.system_error,
+                  "tb": "", "metadata": {"reason": verdict.reason, "diff": verdict.diff}}
+        if verdict.system_error:
+            meta["error"] = {"type": "check", "message": verdict.reason}
+    return {"uid": task.uid, "metadata": meta, "is_system_error": fault is not None,
+            "finish_reason": episode.finish_reason, "test_result": result, "messages": episode.messages,
+            "usage": [asdict(u) for u in episode.usage],
+            "tokens": {"generated": sum(u.output_tokens for u in episode.usage if u.role == "policy")}}
+
+
+def _labels(task: Task) -> list[str]:
+    found = task.tags.get("labels") or task.tags.get("tags") or ()
+    return [str(tag) for tag in found]
+
+
+# waves -------------------------------------------------------------------------------------------------------------
+
+
+def waves(tasks: Sequence[Task], repetitions: int, size: int) -> list[tuple[Attempt, ...]]:
+    """All attempts in fixed sets of at most `size`, one domain each."""
+    by_domain: dict[str, list[Attempt]] = {}
+    for task in sorted(tasks, key=lambda t: (t.domain, t.uid)):
+        by_domain.setdefault(task.domain, []).extend((task.uid, r) for r in range(repetitions))
+    return [tuple(keys[i:i + size]) for keys in by_domain.values() for i in range(0, len(keys), size)]
+
+
+class WavePlayer:
+    """Everything one process needs to play waves with the local policy."""
+
+    def __init__(self, study: Study, checkpoint: Path, name: str, seed: int):
+        import torch
+
+        from tbstudy.policies.local import LocalPolicy
+        from tbstudy.policies.sampler import Sampling
+
+        torch.set_num_threads(1)  # processes, not threads: the products are small
+        s = study.config.policy.sampling
+        self.study, self.name = study, name
+        self.policy = LocalPolicy.load(
+            checkpoint, name=name, seed=seed, max_turn_tokens=s.max_turn_tokens, max_tokens=s.max_episode_tokens,
+            sampling=Sampling(s.temperature, s.top_k, s.top_p))
+        self.dataset: Dataset = load_dataset(study.path(study.config.dataset))
+        self.sandbox, self.user, self.checks = open_sandbox(study), open_user(study), CheckRunner()
+
+    def play(self, attempts: Sequence[Attempt]) -> list[tuple[Episode, Verdict | None]]:
+        """Play one wave; results in the order of `attempts`."""
+
+        async def all_of_them() -> list[tuple[Episode, Verdict | None]]:
+            self.policy.start_wave(len(attempts))
+            return await asyncio.gather(*(
+                play(self.dataset.tasks[uid], repetition, policy=self.policy, sandbox=self.sandbox, user=self.user,
+                     checks=self.checks) for uid, repetition in attempts))
+
+        return asyncio.run(all_of_them())
+
+    def records(self, attempts: Sequence[Attempt]) -> list[dict[str, Any]]:
+        """Play one wave and return its records."""
+        return [to_record(e, v, self.name, self.study.config.hash) for e, v in self.play(attempts)]
+
+
+_player: WavePlayer | None = None
+
+
+def _start_worker(config: str, folder: str, checkpoint: str, name: str, seed: int) -> None:
+    global _player
+    _player = WavePlayer(load_study(config, folder), Path(checkpoint), name, seed)
+
+
+def _play_wave(attempts: tuple[Attempt, ...]) -> list[dict[str, Any]]:
+    assert _player is not None
+    return _player.records(attempts)
+
+
+# campaigns ---------------------------------------------------------------------------------------------------------
+
+
+def run_campaign(study: Study, tasks: Sequence[Task], repetitions: int, store: Path, *, name: str,
+                 checkpoint: Path | None = None, stage: str, repair: bool = False,
+                 progress: Progress = lambda n: None) -> CampaignResult:
+    """Play every missing attempt of `tasks` x `repetitions` by the policy `name` into `store`.
+
+    `checkpoint` (default: the configured one) is the local policy's folder; `stage` separates the random numbers of
+    stages. `progress` is called with the number of attempts that are stored, also for those found there.
+
+    Raises:
+        StudyError: the store holds another configuration's records, or a worker process died.
+    """
+    records = RecordStore(store, study.config.hash)
+    wanted = {(name, task.uid, r) for task in tasks for r in range(repetitions)}
+    done = records.done(repair) & wanted
+    progress(len(done))
+    missing = wanted - done
+    if missing:
+        if study.config.policy.kind == "local":
+            _run_waves(study, tasks, repetitions, records, missing, name, checkpoint, stage, progress)
+        else:
+            asyncio.run(_run_each(study, tasks, records, missing, name, progress))
+    return CampaignResult(len(wanted), len(done), len(missing), len(records.failed & wanted), records.torn, store)
+
+
+def _run_waves(study: Study, tasks: Sequence[Task], repetitions: int, records: RecordStore,
+               missing: set[tuple[str, str, int]], name: str, checkpoint: Path | None, stage: str,
+               progress: Progress) -> None:
+    config = study.config
+    folder = checkpoint or study.path(str(config.policy.checkpoint))
+    todo = [w for w in waves(tasks, repetitions, config.policy.wave) if any((name, *a) in missing for a in w)]
+    seed = stage_seed(config.seed, stage, name)
+    # Workers are spawned: forking a process that has used torch's threads is not safe.
+    pool = ProcessPoolExecutor(
+        min(config.policy.workers, len(todo)), multiprocessing.get_context("spawn"), _start_worker,
+        (str(study.file), str(study.folder), str(folder), name, seed))
+    with pool, _one_thread():
+        running: set[Future] = {pool.submit(_play_wave, w) for w in todo}
+        try:
+            while running:
+                finished, running = wait(running, return_when=FIRST_COMPLETED)
+                for future in finished:
+                    new = [r for r in future.result()
+                           if (name, r["uid"], r["metadata"]["repetition"]) in missing]
+                    records.append(new)
+                    progress(len(new))
+        except BrokenProcessPool:
+            raise StudyError(f"a worker process of stage {stage!r} died (killed, or out of memory); start again "
+                             "to continue, with policy.workers: 1 if memory is short") from None
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+async def _run_each(study: Study, tasks: Sequence[Task], records: RecordStore, missing: set[tuple[str, str, int]],
+                    name: str, progress: Progress) -> None:
+    from tbstudy.policies.endpoint import EndpointPolicy
+
+    by_uid = {t.uid: t for t in tasks}
+    policy = EndpointPolicy.from_config(study.config.policy, name=name)
+    sandbox, user, checks = open_sandbox(study), open_user(study), CheckRunner()
+    gate = asyncio.Semaphore(study.config.policy.endpoint.concurrency)
+
+    async def one(uid: str, repetition: int) -> None:
+        async with gate:
+            episode, verdict = await play(by_uid[uid], repetition, policy=policy, sandbox=sandbox, user=user,
+                                          checks=checks)
+            records.append([to_record(episode, verdict, name, study.config.hash)])
+            progress(1)
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            for _, uid, repetition in sorted(missing):
+                group.create_task(one(uid, repetition))
+    except* SystemFault as faults:
+        raise StudyError(f"campaign stopped: {faults.exceptions[0]}") from None
+    finally:
+        await policy.close()
+        await sandbox.close()
+        checks.close()
+
+
+def stage_seed(seed: int, *names: str) -> int:
+    """A seed of its own for each stage and policy, derived from the study's."""
+    return int.from_bytes(hashlib.sha256("|".join((str(seed), *names)).encode()).digest()[:6], "big")
+
+
+class _one_thread:
+    """Workers inherit single-threaded linear algebra: with one process a core, threads only get in the way."""
+
+    names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+
+    def __enter__(self) -> None:
+        self.before = {n: os.environ.get(n) for n in self.names}
+        os.environ.update({n: "1" for n in self.names})
+
+    def __exit__(self, *_: object) -> None:
+        for n, value in self.before.items():
+            if value is None:
+                os.environ.pop(n, None)
+            else:
+                os.environ[n] = value
+
