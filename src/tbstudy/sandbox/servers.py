@@ -42,7 +42,7 @@ class ServerSpec:
 
 def read_servers(path: str | Path, python: str | None = None) -> dict[str, ServerSpec]:
     """The servers of a dataset by name. `{python}` in a command is `python` (default: this interpreter) and
-    `{env[NAME]}` an environment variable.
+    `{env[NAME]}` an environment variable; a relative `cwd` counts from the file's folder.
 
     Raises:
         StudyError: naming file, server and field.
@@ -52,11 +52,11 @@ def read_servers(path: str | Path, python: str | None = None) -> dict[str, Serve
     servers = config.get("servers") if isinstance(config, dict) else None
     if not isinstance(servers, dict):
         raise StudyError(f"{path}: must be a mapping with a mapping 'servers'")
-    return {name: _spec(name, value, f"{path}: servers.{name}", python or sys.executable)
+    return {name: _spec(name, value, f"{path}: servers.{name}", python or sys.executable, path.parent)
             for name, value in servers.items()}
 
 
-def _spec(name: str, value: Any, where: str, python: str) -> ServerSpec:
+def _spec(name: str, value: Any, where: str, python: str, folder: Path) -> ServerSpec:
     if not isinstance(value, dict):
         raise StudyError(f"{where}: must be a mapping, it is {value!r}")
     kind = value.get("type", "mcp-process")
@@ -84,8 +84,12 @@ def _spec(name: str, value: Any, where: str, python: str) -> ServerSpec:
     except (KeyError, IndexError, ValueError) as error:
         raise StudyError(f"{where}: field 'command' has a placeholder that is not {{python}} or a set "
                          f"{{env[NAME]}}: {error}") from error
-    return ServerSpec(name, kind, filled, _texts(value, "env", where), value.get("cwd"),
-                      in_process=value.get("in_process"))
+    cwd, in_process = (value.get(key) for key in ("cwd", "in_process"))
+    for key, text in (("cwd", cwd), ("in_process", in_process)):
+        if not isinstance(text, (str, type(None))):
+            raise StudyError(f"{where}: field {key!r} must be text, it is {text!r}")
+    return ServerSpec(name, kind, filled, _texts(value, "env", where),
+                      None if cwd is None else str((folder / cwd).resolve()), in_process=in_process)
 
 
 def _texts(value: Mapping[str, Any], name: str, where: str) -> dict[str, str]:

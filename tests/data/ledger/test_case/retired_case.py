@@ -1,0 +1,5 @@
+def test_gone(x):
+    """!
+    scenario: retired
+    query: Never again.
+    """
