@@ -161,13 +161,11 @@ class _Reader:
             file, function = uid.split(":")
             wanted.setdefault(file, {})[function] = None
         found: dict[str, Task] = {}
-        missing: list[str] = []
         for file, functions in wanted.items():
             path = self.file(file)
             read = read_functions(path, functions) if path else []
             found.update({f"{file}:{fn.name}": self.hydrate(path, fn) for fn in read})
-            missing += [f"{file}:{name}" for name in functions if f"{file}:{name}" not in found]
-        if missing:
+        if missing := [uid for uid in uids if uid not in found]:
             raise StudyError(f"{where}: not in dataset {self.root}: {', '.join(missing)}")
         return [found[uid] for uid in uids]
 
