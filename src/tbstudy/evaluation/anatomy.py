@@ -16,8 +16,9 @@ def failures(attempts: pd.DataFrame) -> pd.DataFrame:
     """The failed clean attempts with two more columns: `terminated_cleanly` (bool) and `signature` (of `SIGNATURES`).
 
     Terminated cleanly: a regular finish reason, at least one call to a state-changing tool, and no error as the last
-    tool answer: the attempt looks done and the state says it is not. Signatures are tried in the order of `SIGNATURES`:
-    no state-changing call; a tool answer that was an error or empty; a wrong or extra effect; anything else.
+    tool answer: the attempt looks done and the state says it is not. Signatures are tried in the order of
+    `SIGNATURES`: no state-changing call; a tool answer that was an error or empty; a wrong or extra effect; anything
+    else.
     """
     failed = attempts[~attempts.system_error.astype(bool) & ~attempts.passed.astype(bool)].copy()
     wrote = failed.write_calls > 0

@@ -168,6 +168,7 @@ def compare(
     other: Campaign | pd.DataFrame,
     *,
     second_base: Campaign | pd.DataFrame | None = None,
+    names: tuple[str, str] | None = None,
     k: int | None = None,
     fdr: float = 0.05,
     system_errors: metrics.SystemErrors = "exclude",
@@ -176,13 +177,15 @@ def compare(
 ) -> Comparison:
     """Compare a second policy with a base on the same tasks, paired by task.
 
-    `second_base` is another campaign of the base policy, the best null there is; without one the null is a split-half.
-    `k` defaults to the base campaign's attempts per task. Raises `StudyError` when the task lists differ.
+    `second_base` is another campaign of the base policy, the best null there is; without one the null is a
+    split-half. `names` renames the two; `k` defaults to the base campaign's attempts per task. Raises `StudyError`
+    when the task lists differ.
     """
     first, second = attempts_of(base), attempts_of(other)
-    names = [_name(base), _name(other)]
-    if names[0] == names[1]:
-        names = [f"{names[0]} (first)", f"{names[1]} (second)"]
+    if names is None:
+        names = (_name(base), _name(other))
+        if names[0] == names[1]:
+            names = (f"{names[0]} (first)", f"{names[1]} (second)")
     both = dict(zip(names, (first, second), strict=True))
     counts = [metrics.task_counts(attempts, system_errors) for attempts in (first, second)]
     k = k or (base.k if isinstance(base, Campaign) else int(counts[0].n.max()))
@@ -239,8 +242,8 @@ def training_summary(training: pd.DataFrame) -> pd.DataFrame:
     """What each training arm spent and saw: one row an arm.
 
     From a training table (one row an update): updates, groups, rollouts, mean zero-variance, all-pass and all-fail
-    share of the groups drawn (weighted by groups), rollouts per useful group, mean reward of the first and of the last
-    fifth of the updates, seconds.
+    share of the groups drawn (weighted by groups), rollouts per useful group, mean reward of the first and of the
+    last fifth of the updates, seconds.
     """
     rows = []
     for arm, table in training.groupby("arm", sort=False):

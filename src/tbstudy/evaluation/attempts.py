@@ -105,9 +105,9 @@ def read_attempts(
 
     `policy` names the policy of files that do not (ThinkingBox); by default the file's stem. `errors` is an OpenEnv
     errors sidecar, whose entries become system errors. `domain_of(uid)` overrides the recorded domain; `writes(tool)`
-    says which tools change state. Token counts that were not recorded are NaN; `wrong`, `missing` and `extra` count the
-    entries of the verdict's diff. A torn last line (no newline, not JSON) is skipped and reported to `on_torn`; any
-    other unreadable line raises `StudyError` with file and line, as do a missing uid or repetition.
+    says which tools change state. Token counts that were not recorded are NaN; `wrong`, `missing` and `extra` count
+    the entries of the verdict's diff. A torn last line (no newline, not JSON) is skipped and reported to `on_torn`;
+    any other unreadable line raises `StudyError` with file and line, as do a missing uid or repetition.
     """
     files = [Path(paths)] if isinstance(paths, (str, Path)) else [Path(path) for path in paths]
     changes = writes or (lambda name: not is_read_tool(name))

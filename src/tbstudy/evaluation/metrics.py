@@ -149,10 +149,10 @@ def resample_weights(units: int, resamples: int, seed: int) -> np.ndarray:
 def bca(samples: np.ndarray, value: float, influence: np.ndarray, level: float = 0.95) -> tuple[float, float]:
     """Bounds of the bias-corrected and accelerated interval (Efron 1987) of a bootstrap distribution (resamples,).
 
-    `influence` (T,) holds what each unit adds to the estimate (for a mean, x - mean); its skewness is the acceleration.
-    The tail is that of sqrt(T / (T - 1)) times a t quantile in place of a normal one, which undoes the narrowness of
-    few units (Hesterberg 2015, arXiv 1411.5279). Simulated coverage of the plain percentile interval with 24 tasks is
-    92 %, of this one 95 to 96 %.
+    `influence` (T,) holds what each unit adds to the estimate (for a mean, x - mean); its skewness is the
+    acceleration. The tail is that of sqrt(T / (T - 1)) times a t quantile in place of a normal one, which undoes the
+    narrowness of few units (Hesterberg 2015, arXiv 1411.5279). Simulated coverage of the plain percentile interval
+    with 24 tasks is 92 %, of this one 95 to 96 %.
     """
     units = len(influence)
     if units < 2 or np.isnan(samples).all():
@@ -457,9 +457,10 @@ def ledger_against_null(
     """How many tasks the ledger calls gained and lost, beside what it says about a policy that did not change.
 
     Takes attempts. Rows: base -> other; with a second campaign of the base policy, base -> second base at the same
-    size; always base half -> other base half beside base half -> other's half, so that null and change are compared at
-    equal attempts per task (arXiv 2608.20290: an unchanged model also "improves" on some tasks). Columns comparison,
-    null, attempts_per_task, gained, lost, up, down: up and down count tasks whose pass count moved at all.
+    size; always base half -> other base half beside base half -> other's half, so that null and change are compared
+    at equal attempts per task (arXiv 2608.20290: an unchanged model also "improves" on some tasks). Columns
+    comparison, null, attempts_per_task, gained, lost, up, down: up and down count tasks whose pass count moved at
+    all.
     """
     first, second = halves(base)
     _, other_half = halves(other)

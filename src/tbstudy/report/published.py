@@ -135,8 +135,8 @@ def outcome_table(published: Published) -> Table:
         "Base and fine-tuned model on the benchmark",
         derived=frozenset(derived),
         note=(
-            "Values of the training post. Intervals: Wilson for shares of 507 tasks, Newcombe for the change, without the "
-            "pairing by task; pass@1 has none, since the results by task are not public."
+            "Values of the training post. Intervals: Wilson for shares of 507 tasks, Newcombe for the change, without "
+            "the pairing by task; pass@1 has none, since the results by task are not public."
         ),
     )
 
@@ -168,9 +168,9 @@ def cost_table(published: Published) -> Table:
             "frontier": "On the frontier",
         },
         note=(
-            "Values of the training post, with the first post's models. Derived campaign cost: cost per reliable task x "
-            "tasks; derived cost per success: campaign cost / (10,140 x pass@1). On the frontier no other model costs no more "
-            "per success and scores at least as much."
+            "Values of the training post, with the first post's models. Derived campaign cost: cost per reliable task "
+            "x tasks; derived cost per success: campaign cost / (10,140 x pass@1). On the frontier no other model "
+            "costs no more per success and scores at least as much."
         ),
         missing=NOT_STATED,
     )

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import wraps
+from functools import cache, wraps
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, ParamSpec
 
@@ -71,11 +72,24 @@ def styled(draw: Callable[P, Figure]) -> Callable[P, Figure]:
     return inner
 
 
-def new_figure(width: float = PAPER_WIDTH, height: float = 2.6, **grid):
-    """A figure with constrained layout and its axes: (Figure, Axes or array of Axes); `grid` goes to `subplots`."""
+@cache
+def _figure_class() -> type[Figure]:
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(width, height), layout="constrained")
+    class PaperFigure(Figure):
+        """A figure that a notebook shows by itself, whether or not pyplot was imported."""
+
+        def _repr_png_(self) -> bytes:
+            buffer = BytesIO()
+            self.savefig(buffer, format="png", metadata={"Software": None})
+            return buffer.getvalue()
+
+    return PaperFigure
+
+
+def new_figure(width: float = PAPER_WIDTH, height: float = 2.6, **grid):
+    """A figure with constrained layout and its axes: (Figure, Axes or array of Axes); `grid` goes to `subplots`."""
+    figure = _figure_class()(figsize=(width, height), layout="constrained")
     return figure, figure.subplots(**grid)
 
 

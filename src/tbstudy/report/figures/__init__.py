@@ -5,6 +5,7 @@ drawn as "not stated", never as zero.
 """
 
 from tbstudy.report.figures.cases import TaskJourney, case_strips, task_journey
+from tbstudy.report.figures.common import pretty
 from tbstudy.report.figures.comparison import dumbbell, failure_bars, pass_curves, transition_heatmap
 from tbstudy.report.figures.diagrams import loop_diagram, stage_diagram
 from tbstudy.report.figures.models import cost_frontier, domain_heatmap
@@ -22,6 +23,7 @@ __all__ = [
     "loop_diagram",
     "pass_curves",
     "pool_comparison",
+    "pretty",
     "probe_histogram",
     "stage_diagram",
     "task_journey",

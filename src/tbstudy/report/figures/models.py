@@ -180,6 +180,8 @@ def _log_ticks(low: float, high: float) -> list[float]:
 def _label_points(axes: Axes, known: pd.DataFrame, frontier: pd.DataFrame) -> None:
     """Names beside their points, on the side where no other name, point or step of the frontier is (in log cost)."""
 
+    from matplotlib.patheffects import withStroke
+
     x = np.log(known.cost.to_numpy(float))
     y = known.pass_1.to_numpy(float)
     width, height = max(np.ptp(x), 1e-9), max(np.ptp(y), 1e-9)
@@ -209,5 +211,5 @@ def _label_points(axes: Axes, known: pd.DataFrame, frontier: pd.DataFrame) -> No
         taken.append((cx, cy, half_w, half_h))
         axes.annotate(
             name, (known.cost[index], known.pass_1[index]), (dx, dy), textcoords="offset points", fontsize=6.8,
-            ha=horizontal, va=vertical, zorder=5,
+            ha=horizontal, va=vertical, zorder=5, path_effects=[withStroke(linewidth=2.0, foreground="white")],
         )  # fmt: skip

@@ -1,0 +1,121 @@
+import argparse
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from tbstudy.errors import StudyError
+from tbstudy.report import figures
+from tbstudy.report.build import freeze
+from tbstudy.report.cli import add_parser
+from tbstudy.report.study import StudyReport
+from tbstudy.report.tables import Table
+
+DATA = Path(__file__).parents[2] / "data" / "published"
+
+
+@pytest.fixture
+def study(tmp_path):
+    folder = tmp_path / "laptop"
+    report = StudyReport(folder, title="Laptop <study>", intro="What was found.")
+    report.section("Outcome", "Text & more.")
+    report.table("outcome", Table(pd.DataFrame({"metric": ["pass@1"], "value": [0.5]}), "Outcome"))
+    report.figure("stages", figures.stage_diagram(), "Six stages.")
+    report.facts(seeds={"train": 1}, model="small", config_hash="abc", counts={"tasks": 3}, updates=50)
+    (folder / "probe.jsonl").write_text("{}\n{}\n{}\n")
+    (folder / "01_probe.ipynb").write_text("{}")
+    return folder
+
+
+def test_a_frozen_report_holds_everything(study, tmp_path):
+    extra = tmp_path / "06_analyse.ipynb"
+    extra.write_text("{}")
+    target = freeze(study, tmp_path / "reports", "laptop", notebooks=[extra], data=[DATA / "domains.csv"])
+    assert target == tmp_path / "reports" / "laptop" / "v1"
+    files = sorted(path.relative_to(target).as_posix() for path in target.rglob("*") if path.is_file())
+    assert files == [
+        *(f"figures/stages.{kind}" for kind in ("pdf", "png", "svg")),
+        "manifest.json", "notebooks/01_probe.ipynb", "notebooks/06_analyse.ipynb", "report.html",
+        *(f"tables/outcome.{kind}" for kind in ("csv", "html", "md", "tex")),
+    ]  # fmt: skip
+    manifest = json.loads((target / "manifest.json").read_text())
+    assert manifest["seeds"] == {"train": 1} and manifest["model"] == "small" and manifest["config_hash"] == "abc"
+    assert manifest["counts"] == {"records": {"probe.jsonl": 3}, "tasks": 3} and manifest["facts"] == {"updates": 50}
+    assert set(manifest["data"]) == {"probe.jsonl", "report.json", "domains.csv"}
+    assert manifest["packages"]["numpy"] and manifest["notebooks"] == ["01_probe.ipynb", "06_analyse.ipynb"]
+
+
+def test_html_is_self_contained_and_escaped(study, tmp_path):
+    text = (freeze(study, tmp_path / "reports", "laptop") / "report.html").read_text()
+    assert "Laptop &lt;study&gt;" in text and "Text &amp; more." in text
+    assert "data:image/svg+xml;base64," in text and "<script" not in text
+    assert text.count("<img") == 1 and 'src="http' not in text and "<table>" in text
+
+
+def test_versions_count_up_and_are_never_overwritten(study, tmp_path):
+    root = tmp_path / "reports"
+    assert freeze(study, root, "laptop").name == "v1"
+    assert freeze(study, root, "laptop").name == "v2"
+    assert freeze(study, root, "laptop", "2026-11").name == "2026-11"
+    before = (root / "laptop" / "v1" / "manifest.json").read_bytes()
+    with pytest.raises(StudyError, match="never overwritten"):
+        freeze(study, root, "laptop", "v1")
+    assert (root / "laptop" / "v1" / "manifest.json").read_bytes() == before
+    with pytest.raises(StudyError, match="cannot name a folder"):
+        freeze(study, root, "laptop", "../v9")
+
+
+def test_a_failed_freeze_leaves_nothing(study, tmp_path):
+    (study / "figures" / "stages.svg").unlink()
+    with pytest.raises(StudyError, match="stages.svg: indexed but missing"):
+        freeze(study, tmp_path / "reports", "laptop")
+    assert list((tmp_path / "reports" / "laptop").iterdir()) == []
+
+
+def test_same_study_same_tables_and_figures(study, tmp_path):
+    one, two = freeze(study, tmp_path / "r", "laptop"), freeze(study, tmp_path / "r", "laptop")
+    for path in (one / "figures").iterdir():
+        assert path.read_bytes() == (two / "figures" / path.name).read_bytes()
+
+
+def test_an_entry_added_again_replaces_the_old_one(study):
+    report = StudyReport(study)
+    report.table("outcome", Table(pd.DataFrame({"metric": ["pass@1"], "value": [0.9]}), "Outcome, again"))
+    entries = json.loads((study / "report.json").read_text())["entries"]
+    assert [entry["name"] for entry in entries] == ["Outcome", "outcome", "stages"]
+    assert entries[1]["caption"] == "Outcome, again" and report.index["title"] == "Laptop <study>"
+
+
+def test_no_index_or_a_broken_one_is_named(tmp_path):
+    with pytest.raises(StudyError, match="run the analyse stage"):
+        freeze(tmp_path, tmp_path / "r", "x")
+    (tmp_path / "report.json").write_text("[]")
+    with pytest.raises(StudyError, match="not a report index"):
+        freeze(tmp_path, tmp_path / "r", "x")
+    (tmp_path / "report.json").write_text('{"entries": [{"kind": "poem", "name": "x"}]}')
+    with pytest.raises(StudyError, match="no table, figure or section"):
+        freeze(tmp_path, tmp_path / "r", "x")
+
+
+def command(*arguments):
+    parser = argparse.ArgumentParser()
+    add_parser(parser.add_subparsers(required=True))
+    options = parser.parse_args(["report", *map(str, arguments)])
+    return options.run(options)
+
+
+def test_report_command(study, tmp_path, capsys):
+    assert command(study, "--out", tmp_path / "reports", "--name", "mine", "--version", "a1") == 0
+    assert capsys.readouterr().out.strip() == str(tmp_path / "reports" / "mine" / "a1")
+
+
+def test_published_report_command(tmp_path, capsys):
+    assert command("published", "--out", tmp_path, "--data", DATA) == 0
+    target = tmp_path / "published" / "v1"
+    manifest = json.loads((target / "manifest.json").read_text())
+    assert [name.split("_")[1] for name in manifest["figures"]] == list("1234567")
+    assert {"training_table_1_outcome", "training_table_2_cost", "training_table_3_setup", "first_table_2_pass1",
+            "first_table_3_reliable_cost"} <= set(manifest["tables"])  # fmt: skip
+    assert "training_setup.yaml" in manifest["data"]
+    assert (target / "report.html").stat().st_size < 3_000_000
