@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tbstudy.config import Study, load_study
+from tbstudy.config import Study
 from tbstudy.errors import StudyError, SystemFault
 from tbstudy.reward.checks import CheckRunner
 from tbstudy.reward.verdict import Verdict
@@ -139,7 +139,7 @@ def waves(tasks: Sequence[Task], repetitions: int, size: int) -> list[tuple[Atte
 class WavePlayer:
     """Everything one process needs to play waves with the local policy."""
 
-    def __init__(self, study: Study, checkpoint: Path, name: str, seed: int):
+    def __init__(self, study: Study, checkpoint: Path, name: str, seed: int, config_hash: str = ""):
         import torch
 
         from tbstudy.policies.local import LocalPolicy
@@ -147,7 +147,7 @@ class WavePlayer:
 
         torch.set_num_threads(1)  # processes, not threads: the products are small
         s = study.config.policy.sampling
-        self.study, self.name = study, name
+        self.study, self.name, self.config_hash = study, name, config_hash
         self.policy = LocalPolicy.load(
             checkpoint, name=name, seed=seed, max_turn_tokens=s.max_turn_tokens, max_tokens=s.max_episode_tokens,
             sampling=Sampling(s.temperature, s.top_k, s.top_p))
@@ -167,15 +167,15 @@ class WavePlayer:
 
     def records(self, attempts: Sequence[Attempt]) -> list[dict[str, Any]]:
         """Play one wave and return its records."""
-        return [to_record(e, v, self.name, self.study.config.hash) for e, v in self.play(attempts)]
+        return [to_record(e, v, self.name, self.config_hash) for e, v in self.play(attempts)]
 
 
 _player: WavePlayer | None = None
 
 
-def _start_worker(config: str, folder: str, checkpoint: str, name: str, seed: int) -> None:
+def _start_worker(study: Study, checkpoint: Path, name: str, seed: int, config_hash: str) -> None:
     global _player
-    _player = WavePlayer(load_study(config, folder), Path(checkpoint), name, seed)
+    _player = WavePlayer(study, checkpoint, name, seed, config_hash)
 
 
 def _play_wave(attempts: tuple[Attempt, ...]) -> list[dict[str, Any]]:
@@ -197,30 +197,29 @@ def run_campaign(study: Study, tasks: Sequence[Task], repetitions: int, store: P
     Raises:
         StudyError: the store holds another configuration's records, or a worker process died.
     """
-    records = RecordStore(store, study.config.hash)
+    config_hash = study.rollout_hash(checkpoint)
+    records = RecordStore(store, name, config_hash)
     wanted = {(name, task.uid, r) for task in tasks for r in range(repetitions)}
     done = records.done(repair) & wanted
     progress(len(done))
     missing = wanted - done
     if missing:
         if study.config.policy.kind == "local":
-            _run_waves(study, tasks, repetitions, records, missing, name, checkpoint, stage, progress)
+            todo = [w for w in waves(tasks, repetitions, study.config.policy.wave)
+                    if any((name, *attempt) in missing for attempt in w)]
+            seed = stage_seed(study.config.seed, stage, name)
+            _run_waves(study, todo, records, missing, name, checkpoint or study.checkpoint, seed, config_hash, progress)
         else:
-            asyncio.run(_run_each(study, tasks, records, missing, name, progress))
+            asyncio.run(_run_each(study, tasks, records, missing, name, config_hash, progress))
     return CampaignResult(len(wanted), len(done), len(missing), len(records.failed & wanted), records.torn, store)
 
 
-def _run_waves(study: Study, tasks: Sequence[Task], repetitions: int, records: RecordStore,
-               missing: set[tuple[str, str, int]], name: str, checkpoint: Path | None, stage: str,
+def _run_waves(study: Study, todo: list[tuple[Attempt, ...]], records: RecordStore,
+               missing: set[tuple[str, str, int]], name: str, checkpoint: Path, seed: int, config_hash: str,
                progress: Progress) -> None:
-    config = study.config
-    folder = checkpoint or study.path(str(config.policy.checkpoint))
-    todo = [w for w in waves(tasks, repetitions, config.policy.wave) if any((name, *a) in missing for a in w)]
-    seed = stage_seed(config.seed, stage, name)
     # Workers are spawned: forking a process that has used torch's threads is not safe.
-    pool = ProcessPoolExecutor(
-        min(config.policy.workers, len(todo)), multiprocessing.get_context("spawn"), _start_worker,
-        (str(study.file), str(study.folder), str(folder), name, seed))
+    pool = ProcessPoolExecutor(min(study.config.policy.workers, len(todo)), multiprocessing.get_context("spawn"),
+                               _start_worker, (study, checkpoint, name, seed, config_hash))
     with pool, _one_thread():
         running: set[Future] = {pool.submit(_play_wave, w) for w in todo}
         try:
@@ -232,7 +231,7 @@ def _run_waves(study: Study, tasks: Sequence[Task], repetitions: int, records: R
                     records.append(new)
                     progress(len(new))
         except BrokenProcessPool:
-            raise StudyError(f"a worker process of stage {stage!r} died (killed, or out of memory); start again "
+            raise StudyError(f"a worker process playing {name!r} died (killed, or out of memory); start again "
                              "to continue, with policy.workers: 1 if memory is short") from None
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
@@ -240,7 +239,7 @@ def _run_waves(study: Study, tasks: Sequence[Task], repetitions: int, records: R
 
 
 async def _run_each(study: Study, tasks: Sequence[Task], records: RecordStore, missing: set[tuple[str, str, int]],
-                    name: str, progress: Progress) -> None:
+                    name: str, config_hash: str, progress: Progress) -> None:
     from tbstudy.policies.endpoint import EndpointPolicy
 
     by_uid = {t.uid: t for t in tasks}
@@ -252,7 +251,7 @@ async def _run_each(study: Study, tasks: Sequence[Task], records: RecordStore, m
         async with gate:
             episode, verdict = await play(by_uid[uid], repetition, policy=policy, sandbox=sandbox, user=user,
                                           checks=checks)
-            records.append([to_record(episode, verdict, name, study.config.hash)])
+            records.append([to_record(episode, verdict, name, config_hash)])
             progress(1)
 
     try:

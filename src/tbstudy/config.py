@@ -154,14 +154,6 @@ class StudyConfig(Section):
     evaluate: EvaluateConfig = EvaluateConfig()
     analyse: AnalyseConfig = AnalyseConfig()
 
-    @property
-    def hash(self) -> str:
-        """16 hex digits over everything that can change a result; where files lie and how many workers run cannot."""
-        raw = self.model_dump(mode="json")
-        for section, key in (("policy", "workers"), (None, "root"), (None, "study")):
-            (raw[section] if section else raw).pop(key)
-        return hashlib.sha256(json.dumps(raw, sort_keys=True).encode()).hexdigest()[:16]
-
 
 class Study:
     """A loaded configuration with its paths resolved: `path(name)` under the root, `folder` for what the run writes."""
@@ -174,6 +166,48 @@ class Study:
     def path(self, relative: str) -> Path:
         """A path of the configuration."""
         return self.root / relative
+
+    @property
+    def checkpoint(self) -> Path | None:
+        """The base policy's folder, None behind an endpoint."""
+        found = self.config.policy.checkpoint
+        return None if found is None else self.path(found)
+
+    def rollout_hash(self, checkpoint: Path | None = None) -> str:
+        """16 hex digits over everything that can change what one attempt does: seed, sampling, wave size, user,
+        sandbox, the dataset's files and the checkpoint's weights (default: the base policy's).
+        """
+        c = self.config
+        policy = c.policy.model_dump(mode="json", exclude={"workers", "checkpoint"})
+        weights = checkpoint or self.checkpoint
+        return _digest({
+            "seed": c.seed, "policy": policy, "user": c.user.model_dump(mode="json"),
+            "sandbox": c.sandbox.model_dump(mode="json"), "dataset": tree_hash(self.path(c.dataset)),
+            "weights": tree_hash(weights) if weights is not None else None})
+
+    def section_hash(self, *sections: str) -> str:
+        """16 hex digits over the named sections of the configuration and the seed."""
+        raw = self.config.model_dump(mode="json")
+        return _digest({name: raw[name] for name in ("seed", *sections)})
+
+
+def _digest(value: Any) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def tree_hash(folder: Path) -> str:
+    """SHA-256 over the names and contents of a folder's files, in hex.
+
+    Raises:
+        StudyError: there is no such folder.
+    """
+    if not folder.is_dir():
+        raise StudyError(f"{folder}: no such folder")
+    digest = hashlib.sha256()
+    for file in sorted(p for p in folder.rglob("*") if p.is_file() and "__pycache__" not in p.parts):
+        digest.update(f"{file.relative_to(folder).as_posix()}\0{file.stat().st_size}\0".encode())
+        digest.update(file.read_bytes())
+    return digest.hexdigest()
 
 
 def find(relative: str | Path) -> Path:

@@ -27,23 +27,26 @@ def is_system_error(record: dict[str, Any]) -> bool:
 
 
 class RecordStore:
-    """The records of one campaign. Opening it repairs a torn end and refuses records of another configuration.
+    """The records of one or several policies. Opening it for `policy` repairs a torn end and refuses that policy's
+    records when they carry another `config_hash` than this run's.
 
     System errors stay in the file as history; a later clean attempt of the same key replaces them when the file is
     read (`repair=True` makes `done` leave them out, so that they run again).
     """
 
-    def __init__(self, path: Path, config_hash: str):
-        self.path, self.config_hash = path, config_hash
+    def __init__(self, path: Path, policy: str, config_hash: str):
+        self.path = path
         self.torn = _cut_torn_end(path)
         self.clean: set[Key] = set()
         self.failed: set[Key] = set()
         for number, record in read_lines(path):
             key = key_of(record)
             theirs = record["metadata"].get("config_hash")
-            if theirs != config_hash:
-                raise StudyError(f"{path}:{number}: record of configuration {theirs}, this run has {config_hash}; "
-                                 "use another study folder, or the configuration that made these records")
+            if key[0] == policy and theirs != config_hash:
+                raise StudyError(
+                    f"{path}:{number}: this record of policy {policy!r} was made under configuration {theirs}, this "
+                    f"run has {config_hash} (seed, sampling, dataset, sandbox, user and checkpoint count); use another "
+                    "study folder, or what made these records")
             if key in self.clean:
                 raise StudyError(f"{path}:{number}: {key} is stored twice")
             (self.failed if is_system_error(record) else self.clean).add(key)

@@ -1,18 +1,43 @@
-"""Builds the small base policy from a seed: tokenizer, warm start on imperfect demonstrations, and its gate."""
+"""Builds the small base policy from a seed: tokenizer and warm start on imperfect demonstrations."""
 
 from __future__ import annotations
 
+import json
+import os
 import random
-from collections.abc import Iterator
+import socket
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 from tbstudy.interpreter import Trajectory
-from tbstudy.policies.small_tokenizer import build_tokenizer
-from tbstudy.training.sft import Example
+from tbstudy.policies.small_model import SmallConfig, SmallLM
+from tbstudy.policies.small_tokenizer import CHAT_TEMPLATE, build_tokenizer, load_tokenizer
+from tbstudy.store import write_atomic
+from tbstudy.tasks.loader import load_dataset
+from tbstudy.training.sft import Example, WarmStart, warm_start
 from tbstudy_demo.cases import Call, Domain
-from tbstudy_demo.demonstrate import Cell, Demonstration, demonstrations
+from tbstudy_demo.demonstrate import Cell, Demonstration, cells, demonstrations
+from tbstudy_demo.registry import DOMAINS, load
 from tbstudy_demo.words import atoms
+
+
+@dataclass(frozen=True, slots=True)
+class BuildPlan:
+    """All that decides the base policy. `batch` demonstrations per process and step, `processes` of them."""
+
+    seed: int = 20260301
+    vocab_size: int = 2600
+    hidden_size: int = 96
+    intermediate_size: int = 240
+    layers: int = 3
+    steps: int = 1500
+    lr: float = 4e-3
+    batch: int = 24
+    processes: int = 2
 
 
 #: System texts of a domain's tasks by domain name, as the dataset has them.
@@ -65,10 +90,8 @@ def value_atoms(domains: list[Domain], of: list[Cell], samples: int = 40) -> tup
 def make_tokenizer(domains: list[Domain], of: list[Cell], systems: Systems, seed: int, vocab_size: int,
                    samples: int = 4000) -> Any:
     """Train the tokenizer on rendered demonstrations; prompts count a few times, or they would be spelt out."""
-    from transformers import PreTrainedTokenizerFast
     from tokenizers import Tokenizer, models
-
-    from tbstudy.policies.small_tokenizer import CHAT_TEMPLATE
+    from transformers import PreTrainedTokenizerFast
 
     blank = PreTrainedTokenizerFast(tokenizer_object=Tokenizer(models.BPE()), chat_template=CHAT_TEMPLATE)
     texts = []
@@ -126,3 +149,68 @@ def _common_prefix(rows: list[list[int]]) -> int:
     for row in rows[1:]:
         shared = next((i for i in range(shared) if row[i] != first[i]), shared)
     return shared
+
+
+def systems_of(dataset: Path) -> Systems:
+    """System texts by domain, from the dataset that the policy will be probed on."""
+    found: Systems = {}
+    for task in load_dataset(dataset).tasks.values():
+        found.setdefault(task.scenario, task.system)
+    return found
+
+
+def build(folder: Path, dataset: Path, plan: BuildPlan = BuildPlan(),
+          report: Callable[[int, float], None] = lambda step, loss: None) -> None:
+    """Train the base policy and write it to `folder` (transformers checkpoint, tokenizer, build.json).
+
+    The processes average their gradients each step; with the same plan the result is the same on the same machine.
+    """
+    import torch.multiprocessing as mp
+
+    domains, systems = [load(name) for name in DOMAINS], systems_of(dataset)
+    tokenizer = make_tokenizer(domains, cells(domains, plan.seed), systems, plan.seed, plan.vocab_size)
+    tokenizer.save_pretrained(folder)
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    started = time.perf_counter()
+    queue = mp.get_context("spawn").SimpleQueue()
+    context = mp.spawn(_train, (plan, folder, systems, port, queue), nprocs=plan.processes, join=False)
+    losses: list[float] = []
+    while not context.join(timeout=0.5):
+        while not queue.empty():
+            step, loss = queue.get()
+            losses.append(loss)
+            report(step, loss)
+    card = {"plan": asdict(plan), "seconds": round(time.perf_counter() - started),
+            "loss": {"first": losses[0], "last_50": sum(losses[-50:]) / len(losses[-50:])} if losses else {}}
+    write_atomic(folder / "build.json", (json.dumps(card, indent=1) + "\n").encode())
+
+
+def _train(rank: int, plan: BuildPlan, folder: Path, systems: Systems, port: int, queue: Any) -> None:
+    import torch
+    import torch.distributed as dist
+
+    torch.set_num_threads(1)
+    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
+    dist.init_process_group("gloo", rank=rank, world_size=plan.processes)
+    tokenizer = load_tokenizer(folder)
+    habits = cells([load(name) for name in DOMAINS], plan.seed)
+    model = SmallLM(SmallConfig(vocab_size=len(tokenizer), hidden_size=plan.hidden_size,
+                                intermediate_size=plan.intermediate_size,
+                                num_hidden_layers=plan.layers)).initialise(plan.seed)
+    data = batches(habits, tokenizer, systems, plan.seed + 1000 * (rank + 1), plan.batch, 1)
+
+    def average(gradient: torch.Tensor) -> None:
+        dist.all_reduce(gradient)
+        gradient /= plan.processes
+
+    def report(step: int, loss: float) -> None:
+        if rank == 0:
+            queue.put((step, loss))
+
+    warm_start(model, data, WarmStart(steps=plan.steps, lr=plan.lr), report, average)
+    if rank == 0:
+        model.save(folder, eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.pad_token_id)
+    dist.barrier()
+    dist.destroy_process_group()

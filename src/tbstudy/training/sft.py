@@ -56,8 +56,11 @@ def weighted_loss(model: SmallLM, batch: list[Example], environment_weight: floa
 
 
 def warm_start(model: SmallLM, batches: Iterator[list[list[Example]]], plan: WarmStart,
-               report: Callable[[int, float], None]) -> None:
-    """Train in place. Each item of `batches` is one step: batches of a shared prefix each, losses averaged."""
+               report: Callable[[int, float], None], average: Callable[[torch.Tensor], None] | None = None) -> None:
+    """Train in place. Each item of `batches` is one step: batches of a shared prefix each, losses averaged.
+
+    With several processes, `average` replaces the flat gradient by its mean over them.
+    """
     optimizer = torch.optim.AdamW(model.parameters(), lr=plan.lr, betas=(0.9, 0.95), weight_decay=0.0)
     for step in range(plan.steps):
         left = (plan.steps - step) / max(1, math.ceil(plan.decay * plan.steps))
@@ -69,6 +72,11 @@ def warm_start(model: SmallLM, batches: Iterator[list[list[Example]]], plan: War
             loss = weighted_loss(model, part, plan.environment_weight) / len(parts)
             loss.backward()
             total += loss.item()
+        if average is not None:
+            flat = torch.cat([p.grad.flatten() for p in model.parameters()])
+            average(flat)
+            for p, part in zip(model.parameters(), flat.split([p.numel() for p in model.parameters()]), strict=True):
+                p.grad.copy_(part.view_as(p))
         torch.nn.utils.clip_grad_norm_(model.parameters(), plan.clip)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
