@@ -150,8 +150,6 @@ class CheckRunner:
         if child.alive:
             with self._lock:
                 self._idle.append(child)
-        else:
-            child.kill()
 
     async def _converse(self, child: _Child, request: bytes) -> dict[str, Any]:
         """The child's answer; whatever goes wrong is told in an answer of kind ended."""
@@ -291,14 +289,27 @@ class _Child:
 
     def kill(self) -> None:
         """End the process, whatever it forked with it, and free what it held."""
+        if not self.alive:
+            return
         self.alive = False
         self.connection.close()
-        try:
-            os.killpg(self.process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
+        for pid in [self.process.pid, *_descendants(self.process.pid)]:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
         self.process.wait()
         self._log.close()
+
+
+def _descendants(pid: int) -> list[int]:
+    """A process's children, their children and so on: also those that left its process group."""
+    try:
+        with open(f"/proc/{pid}/task/{pid}/children") as file:
+            children = [int(child) for child in file.read().split()]
+    except OSError:
+        return []
+    return [p for child in children for p in (child, *_descendants(child))]
 
 
 def last_response(messages: Sequence[dict[str, Any]]) -> str:

@@ -38,13 +38,17 @@ from tbstudy.reward.standin import install
 
 #: Imported here so that checks find them warm.
 WARM = (collections, copy, datetime, decimal, itertools, json, math, re, string, typing)
-_CLONE_NEWUSER, _CLONE_NEWNET, _PR_SET_PDEATHSIG = 0x10000000, 0x40000000, 1
+#: Bound early: a check may change the module.
+_dumps, _loads = json.dumps, json.loads
+_CLONE_NEWUSER, _CLONE_NEWNET = 0x10000000, 0x40000000
+_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def serve(connection: socket.socket, cpu_seconds: int, memory: int) -> None:
     """Answer requests until the connection ends."""
     _die_with_parent()
+    _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1)
     _leave_network()
     framework = install()
     for limit, value in ((resource.RLIMIT_AS, memory), (resource.RLIMIT_FSIZE, 1 << 24), (resource.RLIMIT_CORE, 0)):
@@ -67,6 +71,7 @@ def serve(connection: socket.socket, cpu_seconds: int, memory: int) -> None:
                 # Not sys.exit: nothing that the check left behind (threads, exit handlers) may run or hold us up.
                 os._exit(0)
         _, status = os.waitpid(pid, 0)
+        _end_orphans()
         ended = (f"exit status {os.WEXITSTATUS(status)}" if os.WIFEXITED(status)
                  else f"signal {signal.Signals(os.WTERMSIG(status)).name}")
         connection.sendall(pack({"kind": "ended", "how": ended}))
@@ -125,7 +130,7 @@ def run(request: dict[str, Any], model: Any) -> dict[str, Any]:
     metadata = dict(context.metadata) if context is not None else {}
     if decisions := judge.drain_decisions():
         metadata["judge"] = decisions
-    out["metadata"] = json.loads(json.dumps(metadata, default=str))
+    out["metadata"] = _loads(_dumps(metadata, default=str))
     return out
 
 
@@ -208,6 +213,21 @@ def _place(out: dict[str, Any], error: BaseException, file: str) -> None:
 
 def _die_with_parent() -> None:
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def _end_orphans() -> None:
+    """Kill and reap what a check started and left; it has become this process's child."""
+    while True:
+        try:
+            with open(f"/proc/self/task/{os.getpid()}/children") as file:
+                orphans = [int(pid) for pid in file.read().split()]
+        except OSError:
+            return  # a kernel without this list
+        if not orphans:
+            return
+        for pid in orphans:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
 
 
 def _leave_network() -> None:
