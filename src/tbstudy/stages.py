@@ -1,0 +1,238 @@
+"""The six stages as functions: each reads what the one before wrote, does what is missing, and returns tables.
+
+Every stage can be called again at any time: what is there is kept, what was cut is continued.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from tbstudy.campaign import CampaignResult, load_tasks, run_campaign
+from tbstudy.config import Study
+from tbstudy.difficulty import Band, band_summary, band_table, forecast
+from tbstudy.errors import StudyError
+from tbstudy.evaluation.api import Campaign, load_campaign
+from tbstudy.progress import Progress
+from tbstudy.selection import PoolManifest, load_pool, select_pool
+from tbstudy.store import write_atomic
+
+PROBE, BANDS, POOL = "probe.jsonl", "bands.csv", "pool.json"
+#: Records of the evaluation by what was played: the pool's held-out test split, the benchmark.
+EVALUATION = {"test": "evaluate_test.jsonl", "benchmark": "evaluate_benchmark.jsonl"}
+#: A second campaign of the base policy with other random numbers: what changes when nothing changes.
+NULL = "base_again"
+
+
+def stored(study: Study, name: str) -> Path:
+    """A records file of the study, gzipped or not."""
+    packed = study.folder / f"{name}.gz"
+    return packed if packed.exists() else study.folder / name
+
+
+def bands_of(study: Study) -> tuple[Band, ...]:
+    """The configured difficulty bands."""
+    return tuple(Band(**b.model_dump()) for b in study.config.bands)
+
+
+# probe, band, select ---------------------------------------------------------------------------------------------
+
+
+def probe(study: Study) -> CampaignResult:
+    """Play every candidate `probe.attempts` times with the base policy."""
+    tasks, attempts = load_tasks(study, "candidates"), study.config.probe.attempts
+    with Progress("probe", len(tasks) * attempts, study.folder) as progress:
+        return run_campaign(study, tasks, attempts, stored(study, PROBE), name="base", stage="probe",
+                            progress=progress.advance)
+
+
+def probe_attempts(study: Study) -> pd.DataFrame:
+    """The probe's attempts, one row each.
+
+    Raises:
+        StudyError: the probe is not complete, with what is missing.
+    """
+    uids = [t.uid for t in load_tasks(study, "candidates")]
+    campaign = load_campaign(stored(study, PROBE), uids=uids, repeats=study.config.probe.attempts, policy="base",
+                             allow_incomplete=True)
+    # A system error costs a task one clean attempt; an attempt that was never made is a hole in the probe.
+    if campaign.coverage.missing:
+        raise StudyError(f"{stored(study, PROBE)}: {len(campaign.coverage.missing)} attempts were never made, first "
+                         f"{campaign.coverage.missing[0]}; run the probe stage to the end")
+    return campaign.attempts
+
+
+def band(study: Study) -> pd.DataFrame:
+    """One row a candidate with its posterior and band; written to bands.csv."""
+    table = band_table(probe_attempts(study), bands_of(study), min_clean=study.config.probe.min_clean)
+    write_atomic(study.folder / BANDS, table.to_csv(index=False).encode())
+    return table
+
+
+def band_counts(study: Study, table: pd.DataFrame) -> pd.DataFrame:
+    """Tasks per band, with the forecast of groups without a learning signal for each."""
+    summary, size = band_summary(table, bands_of(study)), study.config.train.rollouts
+    share = [forecast(rows, size).zero_variance_share if len(rows) else float("nan")
+             for rows in (table[table.band == name] for name in summary.band)]
+    return summary.assign(zero_variance_forecast=share)
+
+
+def select(study: Study) -> PoolManifest:
+    """Pass the banded candidates through the gates, split the pool, and write pool.json."""
+    config = study.config
+    pool = select_pool(
+        band(study), bands=bands_of(study), min_clean=config.probe.min_clean, exclude=config.select.exclude,
+        benchmark=[t.uid for t in load_tasks(study, "benchmark")], test_fraction=config.select.test_fraction,
+        seed=config.seed, config_hash=study.section_hash("probe", "bands", "select"),
+        inputs={"bands": study.folder / BANDS})
+    pool.write(study.folder / POOL)
+    return pool
+
+
+def pool_of(study: Study) -> PoolManifest:
+    """The selected pool."""
+    return load_pool(study.folder / POOL)
+
+
+def arm_uids(pool: PoolManifest, arm: str) -> list[str]:
+    """Tasks that an arm trains on: the pool's train split, or that plus all candidates outside the kept bands."""
+    return pool.uids("train" if arm == "selected" else "whole")
+
+
+def forecasts(study: Study, pool: PoolManifest) -> pd.DataFrame:
+    """What groups drawn from the selected and from the whole pool will yield before any training."""
+    table, rows = pool.table(), []
+    for arm in ("selected", "whole"):
+        members = table[table.uid.isin(arm_uids(pool, arm))]
+        found = forecast(members, study.config.train.rollouts)
+        rows.append({"pool": arm, "tasks": found.tasks, "zero_variance_share": found.zero_variance_share,
+                     "rollouts_per_useful_group": found.rollouts_per_useful_group})
+    return pd.DataFrame(rows)
+
+
+# train -----------------------------------------------------------------------------------------------------------
+
+
+def train_folder(study: Study, arm: str) -> Path:
+    """Where an arm's training table, state and checkpoint lie."""
+    return study.folder / "train" / arm
+
+
+def train(study: Study) -> pd.DataFrame:
+    """Train every configured arm, side by side in processes; returns the training table, one row an update."""
+    config, pool = study.config.train, pool_of(study)
+    if config.backend != "local":
+        raise StudyError(f"train.backend {config.backend!r} runs on a cluster: use `tbstudy launch`")
+    missing = [arm for arm in config.arms if len(training_table(study, arm)) < config.updates
+               or not (train_folder(study, arm) / "checkpoint" / "model.safetensors").exists()]
+    with Progress("train", config.updates * len(config.arms), study.folder, "updates") as progress:
+        progress.advance(sum(min(config.updates, len(training_table(study, arm))) for arm in config.arms))
+        if missing:
+            _train_side_by_side(study, pool, missing, progress)
+    return pd.concat([training_table(study, arm) for arm in config.arms], ignore_index=True)
+
+
+def training_table(study: Study, arm: str) -> pd.DataFrame:
+    """The finished updates of an arm."""
+    path = train_folder(study, arm) / "training.jsonl"
+    rows = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    return pd.DataFrame(rows)
+
+
+def _train_side_by_side(study: Study, pool: PoolManifest, arms: list[str], progress: Progress) -> None:
+    context = multiprocessing.get_context("spawn")
+    messages = context.Queue()
+    at_once = max(1, min(study.config.policy.workers, len(arms)))
+    waiting, running = list(arms), {}
+    try:
+        while waiting or running:
+            while waiting and len(running) < at_once:
+                arm = waiting.pop(0)
+                running[arm] = context.Process(target=_train_arm, daemon=True, args=(
+                    study, arm, arm_uids(pool, arm), messages))
+                running[arm].start()
+            try:
+                arm, text = messages.get(timeout=1.0)
+            except Exception:  # queue.Empty: look whether somebody died
+                dead = [a for a, p in running.items() if not p.is_alive() and p.exitcode]
+                if dead:
+                    raise StudyError(f"training of arm {dead[0]!r} died (exit code {running[dead[0]].exitcode}); "
+                                     "start again to continue from its last update") from None
+                continue
+            if text == "done":
+                running.pop(arm).join()
+            elif text:
+                raise StudyError(f"training of arm {arm!r}: {text}")
+            else:
+                progress.advance(1)
+    finally:
+        for process in running.values():
+            process.terminate()
+
+
+def _train_arm(study: Study, arm: str, uids: list[str], messages) -> None:
+    from tbstudy.training.local import Trainer
+
+    try:
+        Trainer(study, arm, uids, train_folder(study, arm)).run(lambda update, row: messages.put((arm, "")))
+        messages.put((arm, "done"))
+    except StudyError as error:
+        messages.put((arm, str(error)))
+
+
+# evaluate --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """One campaign of the evaluation: which policy on which tasks."""
+
+    policy: str
+    tasks: str
+    checkpoint: Path | None
+
+
+def evaluation_plan(study: Study) -> list[Plan]:
+    """Base and trained policies on the pool's test split and on the benchmark.
+
+    Every arm and a second base campaign play the test split; base and the first arm play the benchmark.
+    """
+    arms = study.config.train.arms
+    checkpoints = {arm: train_folder(study, arm) / "checkpoint" for arm in arms}
+    plan = [Plan("base", "test", None), Plan(NULL, "test", None)]
+    plan += [Plan(arm, "test", checkpoints[arm]) for arm in arms]
+    return plan + [Plan("base", "benchmark", None), Plan(arms[0], "benchmark", checkpoints[arms[0]])]
+
+
+def evaluation_tasks(study: Study, which: str) -> list:
+    """Tasks of the pool's test split or of the benchmark."""
+    if which == "benchmark":
+        return load_tasks(study, "benchmark")
+    held_out = set(pool_of(study).uids("test"))
+    return [t for t in load_tasks(study, "candidates") if t.uid in held_out]
+
+
+def evaluate(study: Study) -> pd.DataFrame:
+    """Play everything of the evaluation plan that is missing; one row per campaign with its counts."""
+    plan, attempts = evaluation_plan(study), study.config.evaluate.attempts
+    tasks = {which: evaluation_tasks(study, which) for which in ("test", "benchmark")}
+    rows = []
+    with Progress("evaluate", sum(len(tasks[p.tasks]) for p in plan) * attempts, study.folder) as progress:
+        for p in plan:
+            result = run_campaign(study, tasks[p.tasks], attempts, stored(study, EVALUATION[p.tasks]), name=p.policy,
+                                  checkpoint=p.checkpoint, stage="evaluate", progress=progress.advance)
+            rows.append({"policy": p.policy, "tasks": p.tasks, "episodes": result.wanted,
+                         "system_errors": result.system_errors})
+    return pd.DataFrame(rows)
+
+
+def campaign_of(study: Study, policy: str, which: str) -> Campaign:
+    """One policy's attempts on the test split or the benchmark, coverage checked."""
+    uids = [t.uid for t in evaluation_tasks(study, which)]
+    return load_campaign(stored(study, EVALUATION[which]), uids=uids, repeats=study.config.evaluate.attempts,
+                         policy=policy)
+
