@@ -212,6 +212,26 @@ def compare(
     )
 
 
+CASE_OUTCOMES = ("wrong or extra effect", "only missing effects", "other failure", "system error", "all records match")
+
+
+def case_table(
+    source: Campaign | pd.DataFrame | Sequence[Campaign | pd.DataFrame] | Mapping[str, Campaign | pd.DataFrame],
+    uid: str,
+) -> pd.DataFrame:
+    """Every attempt at one task by outcome (of `CASE_OUTCOMES`, worst to best): columns policy, attempt, outcome."""
+    tables = []
+    for name, attempts in _named(source):
+        rows = attempts[attempts.uid.astype(str) == uid].sort_values("repetition")
+        if rows.empty:
+            raise StudyError(f"policy {name!r} has no attempt at {uid!r}; pick a uid of its campaign")
+        choices = [rows.system_error, rows.passed, rows.wrong + rows.extra > 0, rows.missing > 0]
+        named = [CASE_OUTCOMES[3], CASE_OUTCOMES[4], CASE_OUTCOMES[0], CASE_OUTCOMES[1]]
+        outcome = np.select(choices, named, CASE_OUTCOMES[2])
+        tables.append(pd.DataFrame({"policy": name, "attempt": rows.repetition.to_numpy(), "outcome": outcome}))
+    return pd.concat(tables, ignore_index=True)
+
+
 def compare_arms(
     base: Campaign | pd.DataFrame,
     arms: Mapping[str, Campaign | pd.DataFrame],

@@ -65,7 +65,7 @@ THINKINGBOX_DOMAINS = {
     "sandbox_neobank_support_v1": "neobank",
     "sandbox_consulting": "consulting",
 }
-READ_PREFIXES = frozenset("get list search find read lookup look check view show query fetch count".split())
+READ_PREFIXES = frozenset("get list search find read lookup look check view show query fetch track count".split())
 _GROUP_SUFFIX = re.compile(r"(_group\d+)?(_rubrics_yesno)?\.py$")
 _TB_DIFF_TYPE = re.compile(r"^\s*Type: (.+)$", re.MULTILINE)
 _EMPTY_RESULTS = frozenset({"", "[]", "{}", "null", "none"})

@@ -2,19 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
+from tbstudy.errors import StudyError
 from tbstudy.evaluation.anatomy import anatomy
-from tbstudy.evaluation.api import Campaign, Comparison, both_treatments, compare, curve_table, summary_table
+from tbstudy.evaluation.api import (
+    Campaign,
+    Comparison,
+    attempts_of,
+    both_treatments,
+    compare,
+    curve_table,
+    summary_table,
+)
 from tbstudy.evaluation.cost import attempt_costs, cost_summary, load_prices, pareto_frontier, token_table
 from tbstudy.evaluation.metrics import SystemErrors
 from tbstudy.report import figures
 from tbstudy.report.study import StudyReport
 from tbstudy.report.tables import Table, percent, with_interval
+from tbstudy.selection import PoolManifest
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 def summary_as_table(summary: pd.DataFrame, note: str = "", caption: str = "Scores, 95 % intervals") -> Table:
@@ -167,6 +182,113 @@ def tokens_as_table(campaigns: Mapping[str, Campaign]) -> Table:
     }
     formats = dict.fromkeys(("input", "cached_input", "output", "per_attempt"), ",.0f")
     return Table(data, "Tokens", formats=formats, labels=labels, note="A role that no record states is not listed.")
+
+
+def bands_as_table(summary: pd.DataFrame) -> Table:
+    """`difficulty.band_summary` for print."""
+    data = summary.assign(
+        band=[figures.pretty(name) for name in summary.band], keep=np.where(summary.keep, "kept", "left out")
+    )
+    labels = {
+        "band": "Band",
+        "low": "From",
+        "high": "To",
+        "keep": "Pool",
+        "tasks": "Tasks",
+        "share": "Share (%)",
+        "mean": "Mean pass rate (%)",
+    }
+    formats = {"low": ".2f", "high": ".2f", "share": percent(), "mean": percent()}
+    return Table(data, "Tasks by difficulty band", formats=formats, labels=labels)
+
+
+def funnel_as_table(pool: PoolManifest) -> Table:
+    """The gates of the selection for print."""
+    labels = {"name": "Gate", "entered": "Tasks in", "dropped": "Dropped", "left": "Left"}
+    counts = Counter(task.split for task in pool.tasks)
+    note = f"{counts['train']} tasks to train on, {counts['test']} held out, seed {pool.seed}."
+    return Table(pool.funnel_table(), "From candidates to the pool", labels=labels, note=note)
+
+
+def training_as_table(summary: pd.DataFrame) -> Table:
+    """`evaluation.training_summary` for print."""
+    shares = ("zero_variance_share", "all_pass_share", "all_fail_share")
+    labels = {
+        "arm": "Arm",
+        "updates": "Updates",
+        "groups": "Groups drawn",
+        "rollouts": "Rollouts",
+        "zero_variance_share": "Zero variance (%)",
+        "all_pass_share": "All pass (%)",
+        "all_fail_share": "All fail (%)",
+        "rollouts_per_useful_group": "Rollouts a useful group",
+        "reward_first_fifth": "Reward, first fifth",
+        "reward_last_fifth": "Reward, last fifth",
+        "seconds": "Seconds",
+    }
+    formats = dict.fromkeys(shares, percent()) | {
+        "rollouts_per_useful_group": ".1f",
+        "reward_first_fifth": ".3f",
+        "reward_last_fifth": ".3f",
+        "seconds": ",.0f",
+    }
+    return Table(summary, "What training spent and saw", formats=formats, labels=labels)
+
+
+def comparison_heatmap(comparison: Comparison) -> Figure:
+    """`figures.domain_heatmap` of a comparison: pass@1 by domain, and the change of every metric."""
+    domains = [name for name in dict.fromkeys(comparison.summary.domain) if name != "all"] + ["all"]
+    values = 100 * comparison.summary.pivot(index="policy", columns="domain", values="pass_1")
+    changes = 100 * comparison.domains.pivot(index="metric", columns="domain", values="difference")
+    order = list(dict.fromkeys(comparison.domains.metric))
+    return figures.domain_heatmap(
+        values.loc[[comparison.base, comparison.other], domains],
+        changes.loc[order, domains],
+        labels={"all": "All tasks"},
+    )
+
+
+def token_points(campaigns: Mapping[str, Campaign]) -> pd.DataFrame:
+    """Points for `figures.cost_frontier` without prices: tokens of the policy per success, and pass@1 in percent."""
+    rows = []
+    for name, campaign in campaigns.items():
+        attempts = campaign.attempts
+        tokens = (attempts.policy_input_tokens + attempts.policy_output_tokens).sum()
+        passed = (attempts.passed & ~attempts.system_error).sum()
+        score = 100 * summary_table(campaign, "policy", resamples=10).pass_1.iloc[0]
+        rows.append({"policy": name, "cost": tokens / passed if passed else np.nan, "pass_1": score})
+    return pd.DataFrame(rows)
+
+
+def journey_of(
+    uid: str,
+    *,
+    probe: Campaign | pd.DataFrame,
+    pool: PoolManifest,
+    group: Sequence[bool] | None = None,
+    base: Campaign | pd.DataFrame | None = None,
+    trained: Campaign | pd.DataFrame | None = None,
+    note: str = "",
+) -> figures.TaskJourney:
+    """One task's way through the stages from their outputs; `group` holds the outcomes of one of its training groups.
+
+    Raises `StudyError` when the probe has no clean attempt at the task.
+    """
+
+    def outcomes(source: Campaign | pd.DataFrame | None) -> list[bool] | None:
+        if source is None:
+            return None
+        rows = attempts_of(source)
+        rows = rows[(rows.uid.astype(str) == uid) & ~rows.system_error.astype(bool)].sort_values("repetition")
+        return rows.passed.astype(bool).tolist() or None
+
+    probed = outcomes(probe)
+    if probed is None:
+        raise StudyError(f"the probe has no clean attempt at {uid!r}; pick a uid of the band table")
+    found = next((task for task in (*pool.tasks, *pool.outside) if task.uid == uid), None)
+    where = {"train": "in the pool,\nto train on", "test": "in the pool,\nheld out", "outside": "its band is left out"}
+    said = where[found.split] if found else "stopped by a gate before\nthe bands"
+    return figures.TaskJourney(uid, probed, said, group, outcomes(base), outcomes(trained), note)
 
 
 def analyse(
