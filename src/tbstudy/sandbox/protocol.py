@@ -260,7 +260,7 @@ class Server:
 
     async def init(self, config: Mapping[str, Any], session_id: str, seconds: float) -> dict[str, Any]:
         """What the server's init returns, without its status; {} where it has none."""
-        return await self._reserved("init", {"config": config}, session_id, seconds, empty_is_ok=True)
+        return await self._reserved("init", {"config": config}, session_id, seconds)
 
     async def effects(self, session_id: str, seconds: float) -> dict[str, Any]:
         """The server's effects; {} where it has none."""
@@ -270,8 +270,8 @@ class Server:
         """Let the server clean up outside its process."""
         await self._reserved("teardown", {}, session_id, seconds)
 
-    async def _reserved(self, what: str, arguments: Mapping[str, Any], session_id: str, seconds: float,
-                        empty_is_ok: bool = False) -> dict[str, Any]:
+    async def _reserved(self, what: str, arguments: Mapping[str, Any], session_id: str,
+                        seconds: float) -> dict[str, Any]:
         name = RESERVED + what
         parameters = self.reserved.get(name)
         if parameters is None:

@@ -146,9 +146,13 @@ def compare(ours: Report, theirs: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def golden_calls(task: Task) -> list[Call]:
-    """The golden calls of a task, server by server."""
-    return [Call(c["tool"], c.get("parameters") or {}) for state in task.world_state.values()
-            for c in (state.get("golden_test_case") or {}).get("tool_interactions", ())]
+    """The golden calls of a task, server by server, without those that its history has made already."""
+    calls = [Call(c["tool"], c.get("parameters") or {}) for state in task.world_state.values()
+             for c in (state.get("golden_test_case") or {}).get("tool_interactions", ())]
+    for name, arguments in replay_calls(task.history, {t.name for t in task.builtin_tools}):
+        if Call(name, arguments) in calls:
+            calls.remove(Call(name, arguments))
+    return calls
 
 
 class Replay:
