@@ -8,6 +8,7 @@ the final records are those of an undisturbed run. Other policies play attempt b
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import multiprocessing
 import os
@@ -20,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from tbstudy.config import Study
 from tbstudy.errors import StudyError, SystemFault
+from tbstudy.processes import die_with_parent, exclusive
 from tbstudy.reward.checks import CheckRunner
 from tbstudy.reward.verdict import Verdict
 from tbstudy.sandbox.base import Sandbox
@@ -175,6 +177,7 @@ _player: WavePlayer | None = None
 
 def _start_worker(study: Study, checkpoint: Path, name: str, seed: int, config_hash: str) -> None:
     global _player
+    die_with_parent()
     _player = WavePlayer(study, checkpoint, name, seed, config_hash)
 
 
@@ -198,12 +201,18 @@ def run_campaign(study: Study, tasks: Sequence[Task], repetitions: int, store: P
         StudyError: the store holds another configuration's records, or a worker process died.
     """
     config_hash = study.rollout_hash(checkpoint)
-    records = RecordStore(store, name, config_hash)
     wanted = {(name, task.uid, r) for task in tasks for r in range(repetitions)}
-    done = records.done(repair) & wanted
-    progress(len(done))
-    missing = wanted - done
-    if missing:
+    records = RecordStore(store, name, config_hash)
+    with contextlib.ExitStack() as stack:
+        if wanted - records.done(repair):
+            # A run that was killed may have left a process that is still writing: wait for it, then look again.
+            stack.enter_context(exclusive(store.parent))
+            records = RecordStore(store, name, config_hash)
+        done = records.done(repair) & wanted
+        progress(len(done))
+        missing = wanted - done
+        if not missing:
+            return CampaignResult(len(wanted), len(done), 0, len(records.failed & wanted), records.torn, store)
         if study.config.policy.kind == "local":
             todo = [w for w in waves(tasks, repetitions, study.config.policy.wave)
                     if any((name, *attempt) in missing for attempt in w)]

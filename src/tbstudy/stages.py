@@ -17,6 +17,7 @@ from tbstudy.config import Study
 from tbstudy.difficulty import Band, band_summary, band_table, forecast
 from tbstudy.errors import StudyError
 from tbstudy.evaluation.api import Campaign, load_campaign
+from tbstudy.processes import die_with_parent, exclusive
 from tbstudy.progress import Progress
 from tbstudy.selection import PoolManifest, load_pool, select_pool
 from tbstudy.store import write_atomic
@@ -132,7 +133,8 @@ def train(study: Study) -> pd.DataFrame:
     with Progress("train", config.updates * len(config.arms), study.folder, "updates") as progress:
         progress.advance(sum(min(config.updates, len(training_table(study, arm))) for arm in config.arms))
         if missing:
-            _train_side_by_side(study, pool, missing, progress)
+            with exclusive(study.folder):
+                _train_side_by_side(study, pool, missing, progress)
     return pd.concat([training_table(study, arm) for arm in config.arms], ignore_index=True)
 
 
@@ -177,6 +179,7 @@ def _train_side_by_side(study: Study, pool: PoolManifest, arms: list[str], progr
 def _train_arm(study: Study, arm: str, uids: list[str], messages) -> None:
     from tbstudy.training.local import Trainer
 
+    die_with_parent()
     try:
         Trainer(study, arm, uids, train_folder(study, arm)).run(lambda update, row: messages.put((arm, "")))
         messages.put((arm, "done"))

@@ -1,0 +1,36 @@
+"""What every notebook does first: check its parameters, load the study, say what it stands on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+
+from tbstudy import __version__
+from tbstudy.config import Study, check_parameters, load_study
+
+NoneType = type(None)
+
+
+def begin(namespace: Mapping[str, Any], overrides: Mapping[str, tuple[str, tuple[type, ...]]] | None = None) -> Study:
+    """Check the notebook's parameters strictly and load the study they name.
+
+    Every notebook has CONFIG (a configuration file) and STUDY (the study's folder, None for runs/<study>).
+    `overrides` maps further parameters to a dotted configuration key and the types allowed; None leaves the
+    configuration's value.
+
+    Raises:
+        StudyError: naming every unknown or mistyped parameter or configuration key.
+    """
+    overrides = overrides or {}
+    known: dict[str, Any] = {"CONFIG": str, "STUDY": (str, NoneType)}
+    known |= {name: (*types, NoneType) for name, (_, types) in overrides.items()}
+    check_parameters(known, dict(namespace), set())
+    changed = {key.replace(".", "__"): namespace[name] for name, (key, _) in overrides.items()
+               if namespace[name] is not None}
+    study = load_study(namespace["CONFIG"], namespace["STUDY"], **changed)
+    pd.set_option("display.max_rows", 60, "display.precision", 3, "display.width", 160)
+    print(f"tbstudy {__version__}, study {study.config.study}, seed {study.config.seed}, "
+          f"rollouts {study.rollout_hash()}")
+    return study

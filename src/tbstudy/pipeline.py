@@ -1,0 +1,156 @@
+"""Runs the six notebooks in order with papermill, skips what is unchanged, and freezes the report."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+from tbstudy.config import Study
+from tbstudy.errors import StudyError
+from tbstudy.progress import MODE
+from tbstudy.store import write_atomic
+
+STAGES = ("probe", "band", "select", "train", "evaluate", "analyse")
+#: Configuration sections that a stage reads, beside everything that its predecessors read.
+SECTIONS = {"probe": ("probe",), "band": ("bands",), "select": ("select",), "train": ("train",),
+            "evaluate": ("evaluate",), "analyse": ("analyse",)}
+
+
+@dataclass(frozen=True, slots=True)
+class StageResult:
+    """What happened to a stage: executed or unchanged, its notebook, and the seconds it took."""
+
+    stage: str
+    executed: bool
+    notebook: Path
+    seconds: float
+
+
+def notebook_of(study: Study, stage: str) -> Path:
+    """The stage's notebook in the project."""
+    return study.root / "notebooks" / f"{STAGES.index(stage) + 1:02d}_{stage}.ipynb"
+
+
+def fingerprint(study: Study, stage: str) -> str:
+    """Changes when anything that a stage depends on does: its notebook, the code, its part of the configuration, and
+    the same of every stage before it."""
+    before = STAGES[:STAGES.index(stage) + 1]
+    digest = hashlib.sha256(study.rollout_hash().encode())
+    for name in before:
+        digest.update(notebook_of(study, name).read_bytes())
+        digest.update(study.section_hash(*SECTIONS[name]).encode())
+    for file in sorted(Path(__file__).parent.rglob("*.py")):
+        digest.update(file.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def run_study(study: Study, stages: Sequence[str] = STAGES, *, force: bool = False,
+              show: bool = True) -> list[StageResult]:
+    """Execute the notebooks of `stages` in order into `study.folder`/notebooks.
+
+    A stage whose fingerprint is that of its last complete execution is skipped unless `force`.
+
+    Raises:
+        StudyError: a notebook failed, with its cell's message.
+    """
+    unknown = [s for s in stages if s not in STAGES]
+    if unknown:
+        raise StudyError(f"unknown stage {unknown[0]!r}; stages are {', '.join(STAGES)}")
+    results = []
+    config = _write_config(study)
+    for stage in (s for s in STAGES if s in stages):
+        out = study.folder / "notebooks" / notebook_of(study, stage).name
+        mark, done = fingerprint(study, stage), _finished(study)
+        started = time.monotonic()
+        fresh = force or done.get(stage) != mark or not out.exists()
+        if fresh:
+            _execute(study, stage, config, out, show)
+            write_atomic(_marks(study), (json.dumps(done | {stage: mark}, indent=1) + "\n").encode())
+        elif show:
+            print(f"{stage}: unchanged, {out}", file=sys.stderr)
+        results.append(StageResult(stage, fresh, out, time.monotonic() - started))
+    return results
+
+
+def _write_config(study: Study) -> Path:
+    """The configuration as it runs, command-line changes included, beside what it produces."""
+    raw = study.config.model_dump(mode="json") | {"root": os.path.relpath(study.root, study.folder)}
+    file = study.folder / "config.yaml"
+    write_atomic(file, yaml.safe_dump(raw, sort_keys=False).encode())
+    return file
+
+
+def freeze_report(study: Study, version: str | None = None) -> Path:
+    """A new version of the study's report under reports/ of the project."""
+    from tbstudy.report.build import freeze
+
+    return freeze(study.folder, study.root / "reports", study.config.study, version, data=[study.file])
+
+
+def _marks(study: Study) -> Path:
+    return study.folder / "stages.json"
+
+
+def _finished(study: Study) -> dict[str, str]:
+    try:
+        return json.loads(_marks(study).read_text())
+    except FileNotFoundError:
+        return {}
+    except ValueError as error:
+        raise StudyError(f"{_marks(study)}: not JSON ({error}); remove it to run every stage again") from None
+
+
+def _execute(study: Study, stage: str, config: Path, out: Path, show: bool) -> None:
+    import papermill
+    from papermill.exceptions import PapermillExecutionError
+
+    out.parent.mkdir(parents=True, exist_ok=True)
+    scratch = out.with_name(f".{out.name}.running")
+    os.environ[MODE] = "lines"
+    stop = threading.Event()
+    bar = threading.Thread(target=_show_bar, args=(study.folder / ".progress.json", stage, stop), daemon=True)
+    if show:
+        bar.start()
+    try:
+        papermill.execute_notebook(
+            str(notebook_of(study, stage)), str(scratch), kernel_name="python3", progress_bar=False,
+            parameters={"CONFIG": str(config), "STUDY": str(study.folder)}, cwd=str(study.root))
+    except PapermillExecutionError as error:
+        os.replace(scratch, out.with_suffix(".failed.ipynb"))
+        raise StudyError(f"stage {stage} stopped: {error.ename}: {error.evalue} "
+                         f"(see {out.with_suffix('.failed.ipynb')})") from None
+    finally:
+        stop.set()
+        if show:
+            bar.join()
+        os.environ.pop(MODE, None)
+    out.with_suffix(".failed.ipynb").unlink(missing_ok=True)
+    os.replace(scratch, out)
+
+
+def _show_bar(file: Path, stage: str, stop: threading.Event) -> None:
+    from tqdm import tqdm
+
+    # Where nobody watches, a line per tenth is enough.
+    quiet = {} if sys.stderr.isatty() else {"mininterval": 30.0, "maxinterval": 60.0, "ncols": 80}
+    bar = tqdm(total=1, desc=stage, file=sys.stderr, bar_format="{desc}: {percentage:3.0f}%|{bar}| {n}/{total} "
+               "[{elapsed}<{remaining}]", **quiet)
+    with bar:
+        while not stop.wait(0.5):
+            try:
+                state = json.loads(file.read_text())
+            except (OSError, ValueError):
+                continue
+            bar.total, bar.n = state["total"], state["count"]
+            bar.refresh() if sys.stderr.isatty() else bar.update(0)
+        bar.n = bar.total
+        bar.refresh()
