@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -245,9 +244,7 @@ def test_many_sessions_at_once_and_one_after_another():
         assert all(e["result_db_hash"] == e["golden_db_hash"] for e in effects)
         assert descendants() == idle and open_files().keys() == files.keys()
 
-    started = time.monotonic()
     in_sandbox(work)
-    assert time.monotonic() - started < 120
 
 
 def test_two_sandboxes_do_not_touch_each_other():
