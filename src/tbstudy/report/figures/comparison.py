@@ -111,14 +111,15 @@ def dumbbell(
 def pass_curves(curves: pd.DataFrame) -> Figure:
     """pass@k (up) and pass^k (down) of each policy with intervals. `curves` is `evaluation.curve_table`."""
     need(curves, ["policy", "k", "metric", "value", "low", "high"], "the curves")
-    figure, axes = new_figure(PAPER_WIDTH * 0.7, 2.8)
+    figure, axes = new_figure(PAPER_WIDTH * 0.7, max(2.8, 0.16 * curves.policy.nunique() + 0.8))
     policies = list(dict.fromkeys(curves.policy.astype(str)))
     colours = policy_colours(policies)
     for (policy, metric), table in curves.groupby(["policy", "metric"], sort=False):
-        dash, marker = ("-", "o") if metric == "pass@k" else ("--", "s")
+        up = metric == "pass@k"
+        dash, marker = ("-", "o") if up else ("--", "s")
         colour = colours[str(policy)]
         axes.fill_between(table.k, 100 * table.low, 100 * table.high, color=colour, alpha=0.15, lw=0)
-        axes.plot(table.k, 100 * table.value, dash, marker=marker, ms=2.6, color=colour, label=f"{policy}, {metric}")
+        axes.plot(table.k, 100 * table.value, dash, marker=marker, ms=2.6, color=colour, label=policy if up else None)
     last = int(curves.k.max())
     axes.set_xticks(np.unique(np.linspace(1, last, min(last, 6)).round().astype(int)))
     axes.set_xlabel("k attempts")
@@ -126,7 +127,7 @@ def pass_curves(curves: pd.DataFrame) -> Figure:
     axes.set_ylim(0, 100)
     axes.grid(True, axis="y")
     axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
-    axes.set_title("Solved at least once (pass@k) and every time (pass^k)")
+    axes.set_title("Solved once (pass@k, solid), every time (pass^k, dashed)")
     return figure
 
 
@@ -151,7 +152,7 @@ def failure_bars(anatomy: pd.DataFrame) -> Figure:
     need(anatomy, ["policy", *left_names, *right_names], "the anatomy table")
     policies = list(anatomy.policy.astype(str))
     colours = policy_colours(policies)
-    figure, axes = new_figure(PAPER_WIDTH, 2.4, ncols=2)
+    figure, axes = new_figure(PAPER_WIDTH, max(2.4, 0.56 * len(policies) + 1.0), ncols=2)
     for axis, names, title in (
         (axes[0], left_names, "State of cleanly terminated failures"),
         (axes[1], right_names, "Signature of every failure"),
@@ -171,5 +172,5 @@ def failure_bars(anatomy: pd.DataFrame) -> Figure:
         axis.set_xlabel("percent")
         axis.set_title(title)
     if len(policies) > 1:
-        figure.legend(loc="outside lower center", ncols=len(policies))
+        figure.legend(loc="outside lower center", ncols=min(5, len(policies)))
     return figure

@@ -116,7 +116,8 @@ def cost_frontier(
     from tbstudy.evaluation.cost import pareto_frontier
 
     need(points, ["policy", "cost", "pass_1"], "the cost table")
-    known = points.dropna(subset=["cost", "pass_1"]).reset_index(drop=True)
+    known = points[np.isfinite(points.cost.astype(float)) & points.pass_1.notna()].reset_index(drop=True)
+    need(known, [], "the part of the cost table with finite costs")
     unknown = [name for name in points.policy if name not in set(known.policy)]
     figure, axes = new_figure(PAPER_WIDTH, 3.4)
     groups = list(dict.fromkeys(known.get("group", pd.Series(["model"] * len(known)))))
@@ -128,7 +129,7 @@ def cost_frontier(
         colour = style.CYCLE[groups.index(group)]
         axes.plot(
             row.cost, row.pass_1, markers[group], color=colour, mfc="white" if derived[index] else colour, ms=5.5,
-            label=pretty(group) if group not in seen and not derived[index] else None, zorder=3,
+            label=pretty(group) if len(groups) > 1 and group not in seen and not derived[index] else None, zorder=3,
         )  # fmt: skip
         if not derived[index]:
             seen.add(group)
@@ -155,17 +156,17 @@ def cost_frontier(
         )  # fmt: skip
     _label_points(axes, known, frontier)
     axes.set_xscale("log")
-    span = known.cost.max() / known.cost.min()
+    span = max(known.cost.max() / known.cost.min(), 1.5)
     axes.set_xlim(known.cost.min() / span**0.12, known.cost.max() * span**0.28)
     ticks = _log_ticks(*axes.get_xlim())
-    axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+    axes.set_xticks(ticks, [f"{tick:,.10g}" for tick in ticks])
     axes.minorticks_off()
     axes.margins(y=0.14)
     axes.set_xlabel(f"{cost_label}, log scale")
     axes.set_ylabel("pass@1 (percent)")
     axes.grid(True)
     axes.set_axisbelow(True)
-    axes.legend(loc="lower right")
+    figure.legend(loc="outside upper center", ncols=5, columnspacing=1.4, handletextpad=0.3)
     if unknown:
         figure.supxlabel("Cost not stated: " + ", ".join(unknown), fontsize=6.5, x=0.01, ha="left", wrap=True)
     return figure
