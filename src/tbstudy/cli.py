@@ -67,9 +67,8 @@ def _base_policy(args: argparse.Namespace) -> int:
     from dataclasses import replace
     from pathlib import Path
 
-    from tbstudy_demo.gate import check_gate
-
     from tbstudy_demo.base_policy import BuildPlan, build
+    from tbstudy_demo.gate import check_gate
     changed = {k: v for k, v in (("seed", args.seed), ("steps", args.steps)) if v is not None}
     plan = replace(BuildPlan(), **changed)
 

@@ -92,8 +92,9 @@ class BandConfig(Section):
 
 
 class SelectConfig(Section):
-    """Split of the pool and uids that must stay out of it."""
+    """Split of the pool and uids that must stay out of it. `keep` overrides which bands the `bands` section keeps."""
 
+    keep: tuple[str, ...] | None = None
     test_fraction: float = Field(default=0.4, gt=0, lt=1)
     exclude: tuple[str, ...] = ()
 

@@ -8,7 +8,9 @@ from typing import Any
 import pandas as pd
 
 from tbstudy import __version__
+from tbstudy.campaign import CampaignResult
 from tbstudy.config import Study, check_parameters, load_study
+from tbstudy.report.tables import Table
 
 NoneType = type(None)
 
@@ -34,3 +36,15 @@ def begin(namespace: Mapping[str, Any], overrides: Mapping[str, tuple[str, tuple
     print(f"tbstudy {__version__}, study {study.config.study}, seed {study.config.seed}, "
           f"rollouts {study.rollout_hash()}")
     return study
+
+
+def played(result: CampaignResult) -> pd.DataFrame:
+    """A campaign's counts as a small table."""
+    # Not what was played just now: an executed notebook must read the same when nothing is left to play.
+    stored = result.stored + result.played
+    return pd.DataFrame([{"attempts wanted": result.wanted, "recorded": stored, "system errors": result.system_errors}])
+
+
+def show(table: Table) -> pd.DataFrame:
+    """A report table as printed, for a notebook."""
+    return table.cells()

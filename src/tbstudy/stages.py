@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import multiprocessing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pandas as pd
@@ -36,8 +36,18 @@ def stored(study: Study, name: str) -> Path:
 
 
 def bands_of(study: Study) -> tuple[Band, ...]:
-    """The configured difficulty bands."""
-    return tuple(Band(**b.model_dump()) for b in study.config.bands)
+    """The configured difficulty bands.
+
+    Raises:
+        StudyError: `select.keep` names a band that there is not.
+    """
+    bands, keep = tuple(Band(**b.model_dump()) for b in study.config.bands), study.config.select.keep
+    if keep is None:
+        return bands
+    unknown = sorted(set(keep) - {b.name for b in bands})
+    if unknown:
+        raise StudyError(f"select.keep: no band {unknown[0]!r}; bands are {', '.join(b.name for b in bands)}")
+    return tuple(replace(b, keep=b.name in keep) for b in bands)
 
 
 # probe, band, select ---------------------------------------------------------------------------------------------

@@ -1,0 +1,119 @@
+"""What training did: the study's comparisons, their tables and figures."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from tbstudy.config import Study
+from tbstudy.evaluation.anatomy import anatomy
+from tbstudy.evaluation.api import Campaign, Comparison, compare, compare_arms, training_summary
+from tbstudy.report.study import StudyReport
+from tbstudy.report.tables import Table
+from tbstudy.stages import NULL, band, bands_of, campaign_of, forecasts, pool_of, training_table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Everything that the analyse stage shows.
+
+    `test` and `benchmark` compare base with the first arm; `arms` compares every arm with base, and the first arm
+    with the others; `training` is one row an arm, `updates` one row an update; `failures` is the anatomy of failed
+    attempts by policy on the test split; `forecasts` what the probe promised about zero-variance groups.
+    """
+
+    test: Comparison
+    benchmark: Comparison
+    arms: pd.DataFrame
+    training: pd.DataFrame
+    updates: pd.DataFrame
+    failures: pd.DataFrame
+    forecasts: pd.DataFrame
+
+
+def outcome(study: Study) -> Outcome:
+    """Compare the policies; every score has exact coverage, or a StudyError says what is missing."""
+    options = {"resamples": study.config.analyse.resamples, "seed": study.config.seed}
+    arms, k = study.config.train.arms, study.config.evaluate.attempts
+    base, again = campaign_of(study, "base", "test"), campaign_of(study, NULL, "test")
+    trained: dict[str, Campaign] = {arm: campaign_of(study, arm, "test") for arm in arms}
+    updates = pd.concat([training_table(study, arm) for arm in arms], ignore_index=True)
+    return Outcome(
+        test=compare(base, trained[arms[0]], second_base=again, names=("base", "trained"), k=k, **options),
+        benchmark=compare(campaign_of(study, "base", "benchmark"), campaign_of(study, arms[0], "benchmark"),
+                          names=("base", "trained"), k=k, **options),
+        arms=compare_arms(base, trained, k=k, **options),
+        training=training_summary(updates), updates=updates,
+        failures=pd.concat([anatomy(c.attempts).assign(policy=name) for name, c in
+                            (("base", base), ("trained", trained[arms[0]]))], ignore_index=True),
+        forecasts=forecasts(study, pool_of(study)))
+
+
+def tables(found: Outcome) -> dict[str, Table]:
+    """The study's tables by name, in the order of the report."""
+    from tbstudy.report.analysis import (
+        anatomy_as_table,
+        differences_as_table,
+        ledger_as_table,
+        summary_as_table,
+        transition_as_table,
+    )
+
+    return {
+        "test_summary": summary_as_table(found.test.summary, caption="Held-out test split, base and trained"),
+        "test_differences": differences_as_table(found.test.differences, "Change on the held-out test split"),
+        "benchmark_summary": summary_as_table(found.benchmark.summary, caption="Benchmark, base and trained"),
+        "benchmark_differences": differences_as_table(found.benchmark.differences, "Change on the benchmark"),
+        "benchmark_domains": differences_as_table(found.benchmark.domains, "Change on the benchmark by domain"),
+        "transition": transition_as_table(found.test),
+        "ledger": ledger_as_table(found.test),
+        "arms": differences_as_table(found.arms, "Selected pool and whole pool, test split"),
+        "training": Table(found.training, "What training saw",
+                          note="Shares are of the groups rolled out; a useful group has rewards that differ."),
+        "forecast": Table(found.forecasts, "Zero-variance groups as the probe forecast them"),
+        "failures": anatomy_as_table(found.failures),
+    }
+
+
+def figures(study: Study, found: Outcome) -> dict[str, tuple[Figure, str]]:
+    """The study's figures by name with their captions, in the order of the report."""
+    from tbstudy.report import figures as draw
+
+    banded, bands = band(study), bands_of(study)
+    return {
+        "probe_histogram": (draw.probe_histogram(banded, bands), "How often the base policy passes each candidate."),
+        "training_curves": (draw.training_curves(found.updates), "Training, one point an update."),
+        "test_domains": (draw.dumbbell(found.test.summary, "base", "trained"),
+                         "pass@1 by domain, held-out test split, 95 % intervals over tasks."),
+        "benchmark_domains": (draw.dumbbell(found.benchmark.summary, "base", "trained"),
+                              "pass@1 by domain, benchmark, 95 % intervals over tasks."),
+        "transition": (draw.transition_heatmap(found.test.matrix, "base", "trained"),
+                       "Tasks of the test split by passes before and after training."),
+        "pass_curves": (draw.pass_curves(found.test.curves), "pass@k and pass^k, held-out test split."),
+        "failures": (draw.failure_bars(found.failures), "How attempts on the test split fail."),
+    }
+
+
+def write_report(study: Study, found: Outcome) -> StudyReport:
+    """Write tables and figures under the study's folder and index them for `tbstudy report`."""
+    config = study.config
+    pool = pool_of(study)
+    report = StudyReport(
+        study.folder, title=f"Study {config.study}, seed {config.seed}",
+        intro=f"{len(pool.tasks)} tasks selected from {len(band(study))} candidates by the base policy's own pass "
+              f"rate; {config.train.updates} GRPO updates of {config.train.groups} x {config.train.rollouts} episodes; "
+              f"{config.evaluate.attempts} episodes per task and policy.")
+    for name, table in tables(found).items():
+        report.table(name, table)
+    for name, (figure, caption) in figures(study, found).items():
+        report.figure(name, figure, caption)
+    report.facts(
+        config_hash=study.rollout_hash(), seeds={"study": config.seed},
+        model={"base": config.policy.checkpoint or config.policy.endpoint.model},
+        counts={"candidates": len(band(study)), "pool": len(pool.tasks), "test": len(pool.uids("test"))})
+    return report
