@@ -151,7 +151,7 @@ def test_the_judge(tmp_path):
 def test_an_endpoint_judge_may_be_slow_and_may_fail(tmp_path):
     async def complete(messages, model):
         assert [m["role"] for m in messages] == ["system", "user"]
-        await asyncio.sleep(0.6)  # longer than the check may take; the judge's time does not count
+        await asyncio.sleep(1.2)  # longer than the check may take; the judge's time does not count
         return f"Yes, says {model}." if "fine" in messages[1]["content"] else 1 / 0
 
     async def both(runner):
@@ -160,7 +160,7 @@ def test_an_endpoint_judge_may_be_slow_and_may_fail(tmp_path):
 
     for name in ("fine", "poor"):
         (tmp_path / name).mkdir()
-    with CheckRunner(timeout=0.5, judge=EndpointJudge(complete, model="m"), children=2) as runner:
+    with CheckRunner(timeout=1, judge=EndpointJudge(complete, model="m"), children=2) as runner:
         verdicts = asyncio.run(both(runner))
     assert [v.passed for v in verdicts] == [True, True, False]
     assert verdicts[2].system_error and verdicts[2].cause == "judge" and "ZeroDivisionError" in verdicts[2].reason

@@ -4,7 +4,7 @@ import argparse
 import json
 
 import pytest
-from ledgers import LEDGER, TASKS, in_sandbox
+from ledgers import LEDGER, TASKS, in_sandbox, with_state
 
 from tbstudy.errors import StudyError
 from tbstudy.reward.checks import CheckRunner
@@ -116,8 +116,13 @@ def test_the_command(tmp_path, capsys):
 def test_a_golden_replay_that_fails_is_not_sound():
     async def work(sandbox):
         with CheckRunner() as runner:
-            broken = [TASKS["ledger_talk.py:test_hours"]]
-            return await Replay(sandbox, runner).run(broken, ("golden",))
+            broken = with_state(TASKS["ledger_group_basic.py:test_transfer"], fail="effects")
+            return await Replay(sandbox, runner).run([broken, TASKS["ledger_talk.py:test_hours"]], ("golden", "noop"))
 
     report = in_sandbox(work)
-    assert not report.sound and "Not as they should be" in report.table()
+    assert not report.sound and "test_transfer golden : server ledger, __reserved__geteffects" in report.table()
+    assert report.counts()["all"]["golden"] == {"trials": 1, "passed": 0, "failed": 0, "system_error": 1,
+                                                "unchanged": 0, "tasks": 1}
+    # A task without golden calls can only be looked at as it is.
+    assert [(t.uid, t.variant) for t in report.trials[1:]] == [("ledger_talk.py:test_hours", "noop")]
+    assert "1 tasks have no golden calls." in report.table()

@@ -192,11 +192,13 @@ def test_all_tasks_of_the_dataset(kind):
     async def work(sandbox):
         with CheckRunner(judge=ScriptedJudge({"</second>": "No", "<criterion>rude": "NO"})) as runner:
             tasks = [t for u, t in TASKS.items() if not u.endswith("test_hours")]
-            return await Replay(sandbox, runner).run(tasks, ("golden",))
+            return await Replay(sandbox, runner).run(tasks, ("golden", "noop"))
 
     report = in_sandbox(work, kind)
-    assert [(t.uid, t.reason) for t in report.trials if not t.passed] == []
-    assert report.sound and len(report.trials) == 7
+    golden_ones = {t.uid for t in report.trials if t.variant == "golden"}
+    right = [t for t in report.trials if t.variant == "golden" or t.uid not in golden_ones]
+    assert [(t.uid, t.reason) for t in right if not t.passed] == []
+    assert report.sound and len(right) == 7 and len(golden_ones) == 4
 
 
 @pytest.mark.parametrize(("text", "words"), [

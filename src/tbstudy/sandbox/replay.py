@@ -107,7 +107,7 @@ class Report:
                 "blind_spots": self.blind_spots(), "trials": [asdict(t) for t in self.trials]}
 
     def table(self) -> str:
-        """Passed of all, by domain and variant, then the blind spots."""
+        """Passed of all, by domain and variant, then the blind spots and what went wrong."""
         counts = self.counts()
         variants = [v for v in VARIANTS if v in counts.get("all", {})]
         rows = [["domain", "tasks", *variants]]
@@ -117,6 +117,8 @@ class Report:
             rows.append([domain, str(max(c["tasks"] for c in counts[domain].values())), *cells])
         lines = _aligned(rows)
         lines.append("Passed of trials; golden should pass, the others fail unless they end in the golden state.")
+        if self.skipped["golden"]:
+            lines.append(f"{self.skipped['golden']} tasks have no golden calls.")
         if spots := self.blind_spots():
             lines += ["", "Blind spots (passed although the state differs):"]
             lines += _aligned([["domain", "variant", "call", "passed", "example"]] + [
@@ -177,7 +179,11 @@ class Replay:
         more = await asyncio.gather(*(self._variants(t, trace, variants, pool[t.domain], report.skipped)
                                       for t, trace in zip(tasks, traces, strict=True)))
         for trace, trials in zip(traces, more, strict=True):
-            report.trials += [trace.trial, *trials]
+            if trace.calls or trace.trial.system_error:
+                report.trials.append(trace.trial)
+            else:
+                report.skipped["golden"] += 1
+            report.trials += trials
         return report
 
     async def _golden(self, task: Task, trace: bool) -> _Trace:

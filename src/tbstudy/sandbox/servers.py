@@ -42,7 +42,8 @@ class ServerSpec:
 
 def read_servers(path: str | Path, python: str | None = None) -> dict[str, ServerSpec]:
     """The servers of a dataset by name. `{python}` in a command is `python` (default: this interpreter) and
-    `{env[NAME]}` an environment variable; a relative `cwd` counts from the file's folder.
+    `{env[NAME]}` an environment variable; a relative `cwd` counts from the file's folder. In a checkout of
+    thinkingbox-data its servers find their files (THINKINGBOX_DATA) unless the environment says where.
 
     Raises:
         StudyError: naming file, server and field.
@@ -52,11 +53,15 @@ def read_servers(path: str | Path, python: str | None = None) -> dict[str, Serve
     servers = config.get("servers") if isinstance(config, dict) else None
     if not isinstance(servers, dict):
         raise StudyError(f"{path}: must be a mapping with a mapping 'servers'")
-    return {name: _spec(name, value, f"{path}: servers.{name}", python or sys.executable, path.parent)
+    checkout = path.resolve().parent.parent
+    env = {"THINKINGBOX_DATA": str(checkout)} if (
+        (checkout / "dataset").is_dir() and "THINKINGBOX_DATA" not in os.environ) else {}
+    return {name: _spec(name, value, f"{path}: servers.{name}", python or sys.executable, path.parent, env)
             for name, value in servers.items()}
 
 
-def _spec(name: str, value: Any, where: str, python: str, folder: Path) -> ServerSpec:
+def _spec(name: str, value: Any, where: str, python: str, folder: Path,
+          env: dict[str, str]) -> ServerSpec:
     if not isinstance(value, dict):
         raise StudyError(f"{where}: must be a mapping, it is {value!r}")
     kind = value.get("type", "mcp-process")
@@ -88,7 +93,7 @@ def _spec(name: str, value: Any, where: str, python: str, folder: Path) -> Serve
     for key, text in (("cwd", cwd), ("in_process", in_process)):
         if not isinstance(text, (str, type(None))):
             raise StudyError(f"{where}: field {key!r} must be text, it is {text!r}")
-    return ServerSpec(name, kind, filled, _texts(value, "env", where),
+    return ServerSpec(name, kind, filled, {**env, **_texts(value, "env", where)},
                       None if cwd is None else str((folder / cwd).resolve()), in_process=in_process)
 
 
