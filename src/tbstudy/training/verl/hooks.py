@@ -7,8 +7,8 @@ worse than none. Settings do what settings can: gradient synchronisation on ever
 """
 
 from __future__ import annotations
-
 import __future__
+
 import functools
 import hashlib
 import importlib.abc
@@ -139,6 +139,9 @@ def _text_batches(module: ModuleType) -> None:
     _rewrite(module, "FSDPEngineWithLMHead.prepare_model_inputs", _VISION, _VISION_BATCH)
 
 
+_ROPE = 'if self.processor is None or not hasattr(self.processor, "get_rope_index"):'
+
+
 def _positions(module: ModuleType) -> None:
     original = module.AgentLoopWorker._compute_position_ids
 
@@ -233,8 +236,7 @@ HOOKS: tuple[Hook, ...] = (
          {"0.9.1": "58ec404ccb941698"}, lambda source: _VISION + "\n" in source, _text_batches),
     Hook("text_positions", "a text-only batch gets multimodal position ids when the processor knows them", "verl",
          "verl.experimental.agent_loop.agent_loop", "AgentLoopWorker._compute_position_ids",
-         {"0.9.1": "51ef3b3f3c1cf75b"}, lambda source: 'if self.processor is None or not hasattr(self.processor, "get_rope_index"):'
-         in source, _positions),
+         {"0.9.1": "51ef3b3f3c1cf75b"}, lambda source: _ROPE in source, _positions),
     Hook("whole_groups", "a group that lost some rollouts to system errors is trained on, short, instead of refilled",
          "verl", "verl.trainer.ppo.v1.replay_buffer", "ReplayBuffer._terminal_eviction_reasons",
          {"0.9.1": "9a3027b776e22bf5"}, lambda source: "- materializable_uids" in source, _whole_groups),

@@ -37,7 +37,7 @@ def verl_settings(run: Run) -> dict[str, Any]:
         f"{rollout}.tensor_model_parallel_size": c.parallel.rollout_tensor,
         # What it learns from.
         "data.train_files": f"{run.path(c.data.pool)}:{c.data.split}",
-        "data.val_files": f"{run.path(c.data.pool)}:{c.data.validation}",
+        "data.val_files": f"{run.path(c.data.pool)}:{c.data.validation}:validate",
         "data.custom_cls.path": "pkg://tbstudy.training.verl.dataset",
         "data.custom_cls.name": "PoolDataset",
         "data.train_batch_size": c.update.groups,
@@ -172,12 +172,25 @@ def environment(run: Run) -> dict[str, str]:
         plugins.append(CPU_PLUGIN)
         # The engine that verl registers for cuda is plain PyTorch; nothing else in it asks for a GPU.
         found |= {"VERL_PLATFORM": "cpu", "VERL_ENGINE_DEVICE": "cuda", "OMP_NUM_THREADS": "1"}
+    # verl's logger empties its file when it starts, so every attempt gets one of its own.
+    found["VERL_FILE_LOGGER_PATH"] = str(next_metrics_file(run))
     return found | {"VERL_USE_EXTERNAL_MODULES": ",".join(plugins), "TOKENIZERS_PARALLELISM": "false"}
 
 
 def run_file(run: Run) -> Path:
     """Where the resolved run configuration is written for the workers: in the folder that all nodes share."""
     return run.checkpoints / "run.json"
+
+
+def metrics_folder(run: Run) -> Path:
+    """Where the attempts of a run leave verl's metrics, one JSONL file each."""
+    return run.checkpoints / "metrics"
+
+
+def next_metrics_file(run: Run) -> Path:
+    """The metrics file of the next attempt."""
+    folder = metrics_folder(run)
+    return folder / f"attempt-{len(list(folder.glob('attempt-*.jsonl'))) + 1:03d}.jsonl"
 
 
 def agent_loop_file(run: Run) -> Path:
@@ -212,4 +225,6 @@ def hydra_overrides(run: Run) -> list[str]:
 
 def command(run: Run, extra: list[str] | tuple[str, ...] = ()) -> list[str]:
     """The trainer's command line; `extra` overrides come last and win."""
-    return [sys.executable, "-m", "verl.trainer.main_ppo", *hydra_overrides(run), *extra]
+    # Hydra would leave a folder `outputs` wherever it is started.
+    hydra = [f"hydra.run.dir={hydra_value(str(run.checkpoints / 'hydra'))}", "hydra.output_subdir=null"]
+    return [sys.executable, "-m", "verl.trainer.main_ppo", *hydra_overrides(run), *hydra, *extra]
