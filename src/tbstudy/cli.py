@@ -26,6 +26,7 @@ def main(argv: list[str] | None = None) -> int:
     run.add_argument("--seed", type=int, help="another seed than the configuration's")
     run.add_argument("--stages", nargs="+", metavar="STAGE", help="only these (default: all six, then the report)")
     run.add_argument("--force", action="store_true", help="execute stages again that are unchanged")
+    run.add_argument("--repair", action="store_true", help="play attempts again that ended in a system error")
     run.set_defaults(run=_run)
 
     base = commands.add_parser("base-policy", help="build the bundled small policy from its seed")
@@ -54,7 +55,7 @@ def _run(args: argparse.Namespace) -> int:
 
     changed = {} if args.seed is None else {"seed": args.seed}
     study = load_study(args.config, args.study, **changed)
-    results = run_study(study, args.stages or STAGES, force=args.force)
+    results = run_study(study, args.stages or STAGES, force=args.force, repair=args.repair)
     for result in results:
         print(f"{result.stage:9} {'executed' if result.executed else 'unchanged':9} {result.seconds:7.1f} s  "
               f"{result.notebook}")

@@ -270,17 +270,17 @@ def explain(error: Exception) -> str:
     return "; ".join(lines)
 
 
-def check_parameters(known: dict[str, type | tuple[type, ...]], values: dict[str, Any], defaults: set[str]) -> None:
+def check_parameters(known: dict[str, type | tuple[type, ...]], values: dict[str, Any]) -> None:
     """Strict check of a notebook's parameters, since papermill passes unknown names and mistyped values through.
 
-    `known` maps parameter names to types; `values` is the notebook's namespace; `defaults` are the upper-case names
-    that the notebook itself defined before parameters were injected.
+    `known` maps parameter names to types; `values` is the notebook's namespace, whose upper-case names are its
+    parameters.
 
     Raises:
         StudyError: naming every unknown or mistyped parameter.
     """
     wrong = [f"unknown parameter {name!r} (known: {', '.join(known)})"
-             for name in sorted({n for n in values if n.isupper()} - set(known) - defaults)]
+             for name in sorted({n for n in values if n.isupper() and not n.startswith("_")} - set(known))]
     for name, types in known.items():
         value = values[name]
         allowed = types if isinstance(types, tuple) else (types,)

@@ -15,12 +15,13 @@ from tbstudy.report.tables import Table
 NoneType = type(None)
 
 
-def begin(namespace: Mapping[str, Any], overrides: Mapping[str, tuple[str, tuple[type, ...]]] | None = None) -> Study:
+def begin(namespace: Mapping[str, Any], overrides: Mapping[str, tuple[str, tuple[type, ...]]] | None = None,
+          flags: tuple[str, ...] = ()) -> Study:
     """Check the notebook's parameters strictly and load the study they name.
 
     Every notebook has CONFIG (a configuration file) and STUDY (the study's folder, None for runs/<study>).
     `overrides` maps further parameters to a dotted configuration key and the types allowed; None leaves the
-    configuration's value.
+    configuration's value. `flags` are parameters that must be True or False.
 
     Raises:
         StudyError: naming every unknown or mistyped parameter or configuration key.
@@ -28,7 +29,8 @@ def begin(namespace: Mapping[str, Any], overrides: Mapping[str, tuple[str, tuple
     overrides = overrides or {}
     known: dict[str, Any] = {"CONFIG": str, "STUDY": (str, NoneType)}
     known |= {name: (*types, NoneType) for name, (_, types) in overrides.items()}
-    check_parameters(known, dict(namespace), set())
+    known |= dict.fromkeys(flags, bool)
+    check_parameters(known, dict(namespace))
     changed = {key.replace(".", "__"): namespace[name] for name, (key, _) in overrides.items()
                if namespace[name] is not None}
     study = load_study(namespace["CONFIG"], namespace["STUDY"], **changed)

@@ -11,6 +11,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -53,11 +54,16 @@ def fingerprint(study: Study, stage: str) -> str:
     return digest.hexdigest()[:16]
 
 
-def run_study(study: Study, stages: Sequence[str] = STAGES, *, force: bool = False,
+#: Stages whose notebook has the parameter REPAIR.
+REPAIRABLE = ("probe", "evaluate")
+
+
+def run_study(study: Study, stages: Sequence[str] = STAGES, *, force: bool = False, repair: bool = False,
               show: bool = True) -> list[StageResult]:
     """Execute the notebooks of `stages` in order into `study.folder`/notebooks.
 
-    A stage whose fingerprint is that of its last complete execution is skipped unless `force`.
+    A stage whose fingerprint is that of its last complete execution is skipped unless `force`, or `repair`, which
+    plays the system errors of probe and evaluation again.
 
     Raises:
         StudyError: a notebook failed, with its cell's message.
@@ -71,9 +77,11 @@ def run_study(study: Study, stages: Sequence[str] = STAGES, *, force: bool = Fal
         out = study.folder / "notebooks" / notebook_of(study, stage).name
         mark, done = fingerprint(study, stage), _finished(study)
         started = time.monotonic()
-        fresh = force or done.get(stage) != mark or not out.exists()
+        again = force or (repair and stage not in ("train",))
+        fresh = again or done.get(stage) != mark or not out.exists()
         if fresh:
-            _execute(study, stage, config, out, show)
+            flags = {"REPAIR": True} if repair and stage in REPAIRABLE else {}
+            _execute(study, stage, {"CONFIG": str(config), "STUDY": str(study.folder), **flags}, out, show)
             write_atomic(_marks(study), (json.dumps(done | {stage: mark}, indent=1) + "\n").encode())
         elif show:
             print(f"{stage}: unchanged, {out}", file=sys.stderr)
@@ -109,7 +117,7 @@ def _finished(study: Study) -> dict[str, str]:
         raise StudyError(f"{_marks(study)}: not JSON ({error}); remove it to run every stage again") from None
 
 
-def _execute(study: Study, stage: str, config: Path, out: Path, show: bool) -> None:
+def _execute(study: Study, stage: str, parameters: dict[str, Any], out: Path, show: bool) -> None:
     import papermill
     from papermill.exceptions import PapermillExecutionError
 
@@ -123,7 +131,7 @@ def _execute(study: Study, stage: str, config: Path, out: Path, show: bool) -> N
     try:
         papermill.execute_notebook(
             str(notebook_of(study, stage)), str(scratch), kernel_name="python3", progress_bar=False,
-            parameters={"CONFIG": str(config), "STUDY": str(study.folder)}, cwd=str(study.root))
+            parameters=parameters, cwd=str(study.root))
     except PapermillExecutionError as error:
         os.replace(scratch, out.with_suffix(".failed.ipynb"))
         raise StudyError(f"stage {stage} stopped: {error.ename}: {error.evalue} "

@@ -53,12 +53,12 @@ def bands_of(study: Study) -> tuple[Band, ...]:
 # probe, band, select ---------------------------------------------------------------------------------------------
 
 
-def probe(study: Study) -> CampaignResult:
-    """Play every candidate `probe.attempts` times with the base policy."""
+def probe(study: Study, repair: bool = False) -> CampaignResult:
+    """Play every candidate `probe.attempts` times with the base policy; `repair` plays system errors again."""
     tasks, attempts = load_tasks(study, "candidates"), study.config.probe.attempts
     with Progress("probe", len(tasks) * attempts, study.folder) as progress:
         return run_campaign(study, tasks, attempts, stored(study, PROBE), name="base", stage="probe",
-                            progress=progress.advance)
+                            repair=repair, progress=progress.advance)
 
 
 def probe_attempts(study: Study) -> pd.DataFrame:
@@ -229,15 +229,19 @@ def evaluation_tasks(study: Study, which: str) -> list:
     return [t for t in load_tasks(study, "candidates") if t.uid in held_out]
 
 
-def evaluate(study: Study) -> pd.DataFrame:
-    """Play everything of the evaluation plan that is missing; one row per campaign with its counts."""
+def evaluate(study: Study, repair: bool = False) -> pd.DataFrame:
+    """Play everything of the evaluation plan that is missing; one row per campaign with its counts.
+
+    `repair` plays system errors again: a score needs a clean attempt for every key.
+    """
     plan, attempts = evaluation_plan(study), study.config.evaluate.attempts
     tasks = {which: evaluation_tasks(study, which) for which in ("test", "benchmark")}
     rows = []
     with Progress("evaluate", sum(len(tasks[p.tasks]) for p in plan) * attempts, study.folder) as progress:
         for p in plan:
             result = run_campaign(study, tasks[p.tasks], attempts, stored(study, EVALUATION[p.tasks]), name=p.policy,
-                                  checkpoint=p.checkpoint, stage="evaluate", progress=progress.advance)
+                                  checkpoint=p.checkpoint, stage="evaluate", repair=repair,
+                                  progress=progress.advance)
             rows.append({"policy": p.policy, "tasks": p.tasks, "episodes": result.wanted,
                          "system_errors": result.system_errors})
     return pd.DataFrame(rows)
