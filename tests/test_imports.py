@@ -7,7 +7,7 @@ import sys
 
 
 def test_import_loads_nothing_heavy():
-    code = "import sys, tbstudy; print(sorted({'torch', 'matplotlib', 'transformers', 'pandas', 'mcp'} & set(sys.modules)))"
+    code = "import sys, tbstudy; print(sorted({'torch', 'matplotlib', 'transformers', 'pandas'} & set(sys.modules)))"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "[]"
 

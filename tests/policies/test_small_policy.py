@@ -10,6 +10,7 @@ from tbstudy.errors import StudyError
 from tbstudy.policies.sampler import Engine, Row, Sampling
 from tbstudy.policies.small_model import SmallConfig, SmallLM
 
+UNTRUNCATED = Sampling(1.0, 0, 1.0)
 TINY = SmallConfig(vocab_size=97, hidden_size=24, intermediate_size=32, num_hidden_layers=3, num_attention_heads=4,
                    num_key_value_heads=2, head_dim=8)
 
@@ -54,7 +55,7 @@ def wave(seed: int, rows: int = 9) -> list[Row]:
                 pending=base + rng.integers(2, 97, 3 + i).tolist(), budget=8 + i) for i in range(rows)]
 
 
-def play(model: SmallLM, rows: list[Row], turns: int = 4, sampling: Sampling = Sampling(1.0, 0, 1.0)):
+def play(model: SmallLM, rows: list[Row], turns: int = 4, sampling: Sampling = UNTRUNCATED):
     """Several turns a row with observations of different length; returns each row's whole sequence and log-probs."""
     engine = Engine(model, end_id=1, sampling=sampling)
     whole = {r.key: list(r.pending) for r in rows}
