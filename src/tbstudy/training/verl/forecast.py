@@ -154,6 +154,15 @@ def rollouts(run: Run, pool: PoolManifest, system_error_rate: float = 0.0, *, up
                            float(np.quantile(played, 0.95)), float(played.mean()) * c.update.rollouts)
 
 
+def rollout_table(found: RolloutForecast) -> pd.DataFrame:
+    """Columns what, value."""
+    names = {"tasks": "tasks in the split", "zero_variance_share": "expected share of zero-variance groups",
+             "replaced_share": "expected share of groups replaced, system errors included",
+             "groups_needed": "groups needed for one update", "groups_played": "groups played under verl's refill rule",
+             "groups_played_p95": "the same, 95th percentile", "rollouts": "rollouts an update"}
+    return pd.DataFrame([(said, getattr(found, name)) for name, said in names.items()], columns=["what", "value"])
+
+
 def _one_update(rng: np.random.Generator, zero: np.ndarray, failed: float, groups: int) -> int:
     flying, good, credit, played = groups, 0, 0, groups
     while flying:

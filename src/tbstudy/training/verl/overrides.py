@@ -20,7 +20,7 @@ RUN_VARIABLE = "TBSTUDY_VERL_RUN"
 #: Modules that verl imports in every process.
 PLUGIN = "tbstudy.training.verl.plugin"
 CPU_PLUGIN = "tbstudy.training.verl.cpu.plugin"
-_PLAIN = re.compile(r"[A-Za-z0-9_./+-]+")
+_PLAIN = re.compile(r"[A-Za-z0-9_./:+-]+")
 
 
 def verl_settings(run: Run) -> dict[str, Any]:
