@@ -26,6 +26,7 @@ def main(argv: list[str] | None = None) -> int:
     run.add_argument("--seed", type=int, help="another seed than the configuration's")
     run.add_argument("--stages", nargs="+", metavar="STAGE", help="only these (default: all six, then the report)")
     run.add_argument("--force", action="store_true", help="execute stages again that are unchanged")
+    run.add_argument("--report-to", metavar="FOLDER", help="where the report's versions go (default: reports/)")
     run.add_argument("--repair", action="store_true", help="play attempts again that ended in a system error")
     run.set_defaults(run=_run)
 
@@ -60,7 +61,7 @@ def _run(args: argparse.Namespace) -> int:
         print(f"{result.stage:9} {'executed' if result.executed else 'unchanged':9} {result.seconds:7.1f} s  "
               f"{result.notebook}")
     if not args.stages and any(r.executed for r in results):
-        print(f"report: {freeze_report(study) / 'report.html'}")
+        print(f"report: {freeze_report(study, args.report_to) / 'report.html'}")
     return 0
 
 

@@ -97,11 +97,11 @@ def _write_config(study: Study) -> Path:
     return file
 
 
-def freeze_report(study: Study, version: str | None = None) -> Path:
-    """A new version of the study's report under reports/ of the project."""
+def freeze_report(study: Study, out: str | Path | None = None, version: str | None = None) -> Path:
+    """A new version of the study's report under `out` (default: reports/ of the project)."""
     from tbstudy.report.build import freeze
 
-    return freeze(study.folder, study.root / "reports", study.config.study, version, data=[study.file])
+    return freeze(study.folder, Path(out) if out else study.root / "reports", study.config.study, version)
 
 
 def _marks(study: Study) -> Path:
