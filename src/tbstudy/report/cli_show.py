@@ -41,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
         print(_listing(table))
         return 0
     uid = _uid(table, args.task)
-    policies = sorted(table[table.uid == uid].policy)
+    policies = sorted(set(table[table.uid == uid].policy))
     policy = args.policy or (policies[0] if len(policies) == 1 else None)
     if policy is None and args.against in policies and len(policies) == 2:
         policy = next(p for p in policies if p != args.against)
@@ -55,9 +55,9 @@ def run(args: argparse.Namespace) -> int:
         repetition = int((failed if len(failed) else rows).repetition.iloc[0])
     view: viewer.EpisodeView | viewer.EpisodeComparison
     if args.against:
-        view = viewer.compare_episodes(uid, repetition, records=args.records, policies=(policy, args.against))
+        view = viewer.compare_episodes(args.records, uid, repetition, (policy, args.against))
     else:
-        view = viewer.show_episode(uid, repetition, records=args.records, policy=policy)
+        view = viewer.show_episode(args.records, uid, repetition, policy)
     if args.html:
         print(viewer.write_page(view, args.html))
         return 0
@@ -86,9 +86,9 @@ def _uid(table, wanted: str) -> str:
 
 def _listing(table) -> str:
     lines = []
-    for policy, rows in table.groupby("policy"):
+    for (source, policy), rows in table.groupby(["source", "policy"]):
         total, passed = int(rows.n.sum()), int(rows.k.sum())
-        lines.append(f"{policy}: {len(rows)} tasks, {passed} of {total} clean attempts passed, "
+        lines.append(f"{source}, {policy}: {len(rows)} tasks, {passed} of {total} clean attempts passed, "
                      f"{int(rows.system_errors.sum())} system errors")
         width = max(map(len, rows.uid))
         for row in rows.itertuples():

@@ -1,7 +1,8 @@
 """Records as pandas tables: one row an attempt, a task, a message or a tool call.
 
-`source` is a JSONL file (plain or gzipped, ours or ThinkingBox's `tb infer`), several of them, a folder that holds
-some, or records already read.
+`source` is a JSONL file (plain or gzipped, ours or ThinkingBox's `tb infer`), several of them, a study or folder that
+holds some, or records already read. The column `source` tells the files of a folder apart: a study plays some tasks
+with the same policy in more than one campaign.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import gzip
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import pandas as pd
 
@@ -18,75 +19,84 @@ from tbstudy.errors import StudyError
 from tbstudy.evaluation.attempts import Source as RecordSource
 from tbstudy.evaluation.attempts import is_read_tool, is_tool_error, latest, read_attempts
 
-Records = str | Path | Sequence[str | Path] | Iterable[Mapping[str, Any]]
+
+class HasFolder(Protocol):
+    """A study: what it wrote lies in `folder`."""
+
+    folder: Path
+
+
+Records = str | Path | HasFolder | Sequence[str | Path] | Iterable[Mapping[str, Any]]
 Key = tuple[str, str, int]  # policy, uid, repetition
+_KEY = ("source", "policy", "uid", "repetition")
 
 
-def attempts(source: str | Path | Sequence[str | Path], **options: Any) -> pd.DataFrame:
+def attempts(source: str | Path | HasFolder | Sequence[str | Path], **options: Any) -> pd.DataFrame:
     """One row an attempt that counts: the columns of `evaluation.attempts.COLUMNS`; `options` go to its reader."""
-    return latest(read_attempts(record_files(source), **options))
+    return pd.concat([latest(read_attempts(path, **options)) for path in record_files(source)], ignore_index=True)
 
 
-def tasks(source: str | Path | Sequence[str | Path] | pd.DataFrame, **options: Any) -> pd.DataFrame:
-    """One row a policy and task: policy, uid, domain, n (clean attempts), k (passed), system_errors, pass_rate, and
-    means over the clean attempts: tool_calls, write_calls, tool_errors, generated tokens, seconds."""
+def tasks(source: str | Path | HasFolder | Sequence[str | Path] | pd.DataFrame, **options: Any) -> pd.DataFrame:
+    """One row a policy and task: source, policy, uid, domain, n (clean attempts), k (passed), system_errors, pass_rate,
+    and means over the clean attempts: tool_calls, write_calls, tool_errors, generated tokens, seconds."""
     rows = source if isinstance(source, pd.DataFrame) else attempts(source, **options)
     clean = ~rows.system_error.astype(bool)
     means = ["tool_calls", "write_calls", "tool_errors", "policy_output_tokens", "seconds"]
     table = pd.DataFrame({
-        "policy": rows.policy.astype(str), "uid": rows.uid.astype(str), "domain": rows.domain.astype(str),
+        **{name: rows[name].astype(str) for name in ("source", "policy", "uid", "domain")},
         "n": clean.astype(int), "k": (rows.passed.astype(bool) & clean).astype(int),
         "system_errors": (~clean).astype(int), **{name: rows[name].astype(float).where(clean) for name in means}})
-    grouped = table.groupby(["policy", "uid"], sort=True).agg(
+    grouped = table.groupby(["source", "policy", "uid"], sort=True).agg(
         {"domain": "first", "n": "sum", "k": "sum", "system_errors": "sum", **dict.fromkeys(means, "mean")})
     grouped.insert(4, "pass_rate", (grouped.k / grouped.n.where(grouped.n > 0)).astype(float))
     return grouped.reset_index()
 
 
 def messages(source: Records) -> pd.DataFrame:
-    """One row a message: policy, uid, repetition, index, role, content, reasoning, calls (how many), tool (of an
-    answer), tool_error, raw_text."""
-    columns = ["policy", "uid", "repetition", "index", "role", "content", "reasoning", "calls", "tool", "tool_error",
-               "raw_text"]
+    """One row a message: source, policy, uid, repetition, index, role, content, reasoning, calls (how many), tool (of
+    an answer), tool_error, raw_text."""
+    columns = [*_KEY, "index", "role", "content", "reasoning", "calls", "tool", "tool_error", "raw_text"]
     rows = []
-    for (policy, uid, repetition), record in read_records(source):
+    for file, key, record in read_records(source):
         for index, m in enumerate(chat_messages(record)):
             answer = m["role"] == "tool"
-            rows.append((policy, uid, repetition, index, m["role"], m.get("content"), m.get("reasoning_content"),
+            rows.append((file, *key, index, m["role"], m.get("content"), m.get("reasoning_content"),
                          len(m.get("tool_calls") or ()), m.get("name") if answer else None,
                          is_tool_error(m.get("content") or "") if answer else False, m.get("raw_text")))
     return pd.DataFrame(rows, columns=columns)
 
 
 def tool_calls(source: Records, writes: Callable[[str], bool] | None = None) -> pd.DataFrame:
-    """One row a tool call: policy, uid, repetition, index (of its message), call (0, 1, ... in the episode), tool,
-    arguments (dict), answer (None when the episode ended with it), error, write (by `writes`, default: by its name).
+    """One row a tool call: source, policy, uid, repetition, index (of its message), call (0, 1, ... in the episode),
+    tool, arguments (dict), answer (None when the episode ended with it), error, write (by `writes`, default: by name).
     """
     changes = writes or (lambda name: not is_read_tool(name))
-    columns = ["policy", "uid", "repetition", "index", "call", "tool", "arguments", "answer", "error", "write"]
+    columns = [*_KEY, "index", "call", "tool", "arguments", "answer", "error", "write"]
     rows = []
-    for (policy, uid, repetition), record in read_records(source):
+    for file, key, record in read_records(source):
         talk, number = chat_messages(record), 0
         answers = {m.get("tool_call_id"): m.get("content") for m in talk if m["role"] == "tool"}
         for index, m in enumerate(talk):
             for call in m.get("tool_calls") or ():
                 name, answer = call["function"]["name"], answers.get(call.get("id"))
-                rows.append((policy, uid, repetition, index, number, name, decoded(call["function"]["arguments"]),
+                rows.append((file, *key, index, number, name, decoded(call["function"]["arguments"]),
                              answer, is_tool_error(answer) if answer is not None else False, changes(name)))
                 number += 1
     return pd.DataFrame(rows, columns=columns)
 
 
-def record_files(source: str | Path | Sequence[str | Path]) -> list[Path]:
-    """The record files that `source` names.
+def record_files(source: str | Path | HasFolder | Sequence[str | Path]) -> list[Path]:
+    """The record files that `source` names; in a folder those of the probe come first.
 
     Raises:
         StudyError: a path does not exist, or a folder holds no .jsonl or .jsonl.gz.
     """
     found: list[Path] = []
-    for path in [Path(source)] if isinstance(source, (str, Path)) else [Path(p) for p in source]:
+    one = getattr(source, "folder", source)
+    for path in [Path(one)] if isinstance(one, (str, Path)) else [Path(p) for p in one]:
         if path.is_dir():
-            inside = sorted(p for p in path.iterdir() if p.name.endswith((".jsonl", ".jsonl.gz")))
+            inside = sorted((p for p in path.iterdir() if p.name.endswith((".jsonl", ".jsonl.gz"))),
+                            key=lambda p: (not p.name.startswith("probe"), p.name))
             if not inside:
                 raise StudyError(f"{path}: holds no records (*.jsonl, *.jsonl.gz); run a campaign first")
             found += inside
@@ -97,39 +107,53 @@ def record_files(source: str | Path | Sequence[str | Path]) -> list[Path]:
     return found
 
 
-def read_records(source: Records, containing: str = "") -> Iterator[tuple[Key, dict[str, Any]]]:
-    """Every record with its key, in file order; only lines that hold the text `containing` are decoded.
+def read_records(source: Records, containing: str = "") -> Iterator[tuple[str, Key, dict[str, Any]]]:
+    """Every record with the name of its file and its key, in file order; only lines that hold the text `containing`
+    are decoded.
 
     Raises:
         StudyError: naming file and line of what is no record. A torn last line is passed over.
     """
-    if isinstance(source, (str, Path)) or (isinstance(source, Sequence) and all(
-            isinstance(item, (str, Path)) for item in source)):
-        for path in record_files(source):
-            yield from _read_file(path, containing)
+    if _is_paths(source):
+        for path in record_files(source):  # type: ignore[arg-type]
+            for key, record in _read_file(path, containing):
+                yield path.name, key, record
         return
-    for number, record in enumerate(source, 1):
-        yield _key(RecordSource(record, Path(f"record {number}"), None), record, f"record {number}"), dict(record)
+    for number, record in enumerate(source, 1):  # type: ignore[arg-type]
+        where = f"record {number}"
+        yield "", _key(RecordSource(record, Path(where), None), record, where), dict(record)
+
+
+def find_records(source: Records, uid: str, repetition: int = 0) -> dict[tuple[str, str], dict[str, Any]]:
+    """The records of one attempt by (file, policy); of one that was repeated after a system error, the last clean."""
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+    # A uid is plain ASCII in JSON text unless a file name is not.
+    for file, (policy, theirs, number), record in read_records(source, uid if uid.isascii() else ""):
+        if (theirs, number) == (uid, repetition):
+            before = found.get((file, policy))
+            if before is None or not _broken(record) or _broken(before):
+                found[file, policy] = {**record, "metadata": {"policy": policy, **record["metadata"]}}
+    return found
 
 
 def find_record(source: Records, uid: str, repetition: int = 0, policy: str | None = None) -> dict[str, Any]:
-    """The record of one attempt; of one that was repeated after a system error, the last clean one.
+    """The record of one attempt, from the first file that has it.
 
     Raises:
         StudyError: there is none, or several policies have it and `policy` does not say which.
     """
-    found: dict[str, dict[str, Any]] = {}
-    # A uid is plain ASCII in JSON text unless a file name is not.
-    for (name, theirs, number), record in read_records(source, uid if uid.isascii() else ""):
-        if (theirs, number) == (uid, repetition) and policy in (None, name):
-            if name not in found or not _broken(record) or _broken(found[name]):
-                found[name] = {**record, "metadata": {"policy": name, **record["metadata"]}}
-    if not found:
-        raise StudyError(f"no attempt {uid} repetition {repetition}" + (f" of policy {policy!r}" if policy else "")
-                         + f" in {_named(source)}; `tbstudy show RECORDS` lists what there is")
-    if len(found) > 1:
-        raise StudyError(f"{uid} repetition {repetition} was played by {', '.join(sorted(found))}; name the policy")
-    return next(iter(found.values()))
+    found = find_records(source, uid, repetition)
+    names = sorted({name for _, name in found})
+    if policy is None and len(names) > 1:
+        first = {name for file, name in found if file == next(iter(found))[0]}
+        if len(first) > 1:
+            raise StudyError(f"{uid} repetition {repetition} was played by {', '.join(names)}; name the policy")
+        policy = first.pop()
+    for (_, name), record in found.items():
+        if policy in (None, name):
+            return record
+    raise StudyError(f"no attempt {uid} repetition {repetition}" + (f" of policy {policy!r}" if policy else "")
+                     + f" in {_named(source)}; `tbstudy show RECORDS` lists what there is")
 
 
 def chat_messages(record: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -205,9 +229,10 @@ def _broken(record: Mapping[str, Any]) -> bool:
     return bool(record.get("is_system_error") or verdict is None or verdict.get("is_system_error"))
 
 
+def _is_paths(source: Records) -> bool:
+    return isinstance(source, (str, Path)) or hasattr(source, "folder") or (
+        isinstance(source, Sequence) and all(isinstance(item, (str, Path)) for item in source))
+
+
 def _named(source: Records) -> str:
-    if isinstance(source, (str, Path)):
-        return str(source)
-    if isinstance(source, Sequence) and source and isinstance(source[0], (str, Path)):
-        return ", ".join(map(str, source))
-    return "the given records"
+    return ", ".join(map(str, record_files(source))) if _is_paths(source) else "the given records"

@@ -1,7 +1,7 @@
 """One attempt to read: the conversation beside the differences that decided it, in notebooks, HTML and on a terminal.
 
-`show_episode(uid, repetition, records=...)` and `compare_episodes(...)` return views with `html()`, `text()` and
-reprs. Their HTML has inline styles only, no script and no id, so that it survives a notebook that is not trusted and
+`show_episode(source, uid, repetition)` and `compare_episodes(source, uid, repetition)` return views with `html()`,
+`text()` and reprs. Their HTML has inline styles only, no script and no id, so that it survives a notebook that is not trusted and
 is the same text every time.
 """
 
@@ -19,7 +19,7 @@ from typing import Any
 
 from tbstudy.errors import StudyError
 from tbstudy.evaluation.attempts import is_tool_error
-from tbstudy.report.frames import Records, chat_messages, decoded, find_record
+from tbstudy.report.frames import Records, chat_messages, decoded, find_record, find_records
 from tbstudy.report.style import BLUE, GREEN, GREY, ORANGE, PURPLE, VERMILION
 
 _ANSI = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34", "magenta": "35"}
@@ -31,18 +31,19 @@ _MONO = "font-family:monospace;white-space:pre-wrap;overflow-wrap:anywhere"
 _DIFF = ("kind", "table", "row", "field", "expected", "actual")
 
 
-def show_episode(uid: str, repetition: int = 0, *, records: Records, policy: str | None = None) -> EpisodeView:
-    """One attempt from record files, a folder of them, or records.
+def show_episode(source: Records, uid: str, repetition: int = 0, policy: str | None = None) -> EpisodeView:
+    """One attempt of a study, from record files or a folder of them, or from records.
 
     Raises:
         StudyError: there is no such attempt, or several policies made it and `policy` does not say which.
     """
-    return EpisodeView(find_record(records, uid, repetition, policy))
+    return EpisodeView(find_record(source, uid, repetition, policy))
 
 
-def compare_episodes(uid: str, repetition: int | Sequence[int] = 0, *, records: Records,
+def compare_episodes(source: Records, uid: str, repetition: int | Sequence[int] = 0,
                      policies: Sequence[str] = ("base", "selected")) -> EpisodeComparison:
-    """The same task by two policies side by side; two repetitions may be given, one for each.
+    """The same task by two policies side by side, from the first file that has both attempts; two repetitions may be
+    given, one for each.
 
     Raises:
         StudyError: an attempt does not exist, or there are not two policies.
@@ -50,8 +51,12 @@ def compare_episodes(uid: str, repetition: int | Sequence[int] = 0, *, records: 
     if len(policies) != 2:
         raise StudyError(f"policies: two are compared, these are {', '.join(policies) or 'none'}")
     which = (repetition, repetition) if isinstance(repetition, int) else tuple(repetition)
-    left, right = (EpisodeView(find_record(records, uid, r, p)) for p, r in zip(policies, which, strict=True))
-    return EpisodeComparison(left, right)
+    found = [find_records(source, uid, r) for r in which]
+    for file, _ in found[0]:
+        sides = [of.get((file, policy)) for of, policy in zip(found, policies, strict=True)]
+        if all(sides):
+            return EpisodeComparison(*(EpisodeView(side) for side in sides))  # type: ignore[arg-type]
+    return EpisodeComparison(*(show_episode(source, uid, r, p) for p, r in zip(policies, which, strict=True)))
 
 
 @dataclass(frozen=True, slots=True, repr=False)
