@@ -10,6 +10,7 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -75,8 +76,10 @@ def tool_calls(source: Records, writes: Callable[[str], bool] | None = None) -> 
     rows = []
     for file, key, record in read_records(source):
         talk, number = chat_messages(record), 0
-        answers = {m.get("tool_call_id"): m.get("content") for m in talk if m["role"] == "tool"}
         for index, m in enumerate(talk):
+            # Some servers count ids anew in every reply, so only what follows a message answers its calls.
+            after = takewhile(lambda later: not later.get("tool_calls"), talk[index + 1:])
+            answers = {a.get("tool_call_id"): a.get("content") for a in after if a["role"] == "tool"}
             for call in m.get("tool_calls") or ():
                 name, answer = call["function"]["name"], answers.get(call.get("id"))
                 rows.append((file, *key, index, number, name, decoded(call["function"]["arguments"]),

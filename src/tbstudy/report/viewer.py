@@ -1,8 +1,8 @@
 """One attempt to read: the conversation beside the differences that decided it, in notebooks, HTML and on a terminal.
 
 `show_episode(source, uid, repetition)` and `compare_episodes(source, uid, repetition)` return views with `html()`,
-`text()` and reprs. Their HTML has inline styles only, no script and no id, so that it survives a notebook that is not trusted and
-is the same text every time.
+`text()` and reprs. Their HTML has inline styles only, no script and no id, so that it survives a notebook that is not
+trusted and is the same text every time.
 """
 
 from __future__ import annotations
