@@ -268,6 +268,13 @@ def test_many_at_once(tmp_path):
         assert len(runner._idle) <= 3
 
 
+def test_a_verdict_inside_a_running_loop(runner, tmp_path):
+    async def notebook():
+        return runner.verdict(task(tmp_path, "assert x.response == ''"), {}, [])
+
+    assert asyncio.run(notebook()).passed
+
+
 def test_a_cancelled_verdict_leaves_the_runner_usable(tmp_path):
     async def run(runner):
         job = asyncio.create_task(runner.judge(task(tmp_path, "import time\ntime.sleep(30)"), {}, []))

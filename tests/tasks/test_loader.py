@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tbstudy.errors import StudyError, SystemFault
+from tbstudy.reward.checks import CheckRunner
 from tbstudy.tasks.history import replay_calls
 from tbstudy.tasks.loader import load_dataset, load_list, merge
 from tbstudy.tasks.source import check_module, read_functions
@@ -211,6 +212,40 @@ def test_files_are_never_imported(dataset):
     path = dataset / "test_case" / "ledger_talk.py"
     path.write_text(path.read_text() + "\nraise SystemExit('imported')\n")
     assert "ledger_talk.py:test_hours" in load_dataset(dataset).tasks
+
+
+YAML_CASES = """
+test_cases:
+- uid: paid
+  scenario: ledger
+  query: Is it paid?
+  history: {key: money, start: 1, end: the_end}
+  test_code: |
+    def check(x, judge):
+        assert x.response == "Yes."
+    __tb_test_fn = check
+- {uid: unpaid, scenario: ledger, query: q, test_code: "__tb_test_fn = None"}
+"""
+
+
+def test_cases_written_as_yaml(dataset):
+    path = dataset / "test_case" / "bills.yaml"
+    path.write_text(YAML_CASES)
+    shutil.copy(dataset / "test_case" / "ledger_talk.meta.yaml", dataset / "test_case" / "bills.meta.yaml")
+    task = load_dataset(dataset).tasks["bills.yaml:paid"]
+    assert list(load_dataset(dataset, ["bills.yaml:unpaid"]).tasks) == ["bills.yaml:unpaid"]
+    assert len(task.history) == 4
+    with CheckRunner() as runner:
+        said = [{"role": "assistant", "content": "Yes."}]
+        assert runner.verdict(task, {}, said).passed
+        failed = runner.verdict(task, {}, [])
+        assert not failed.passed and not failed.system_error and failed.line == 2
+    for old, new, words in (("uid: unpaid", "uid: paid", "uid paid is already taken"),
+                            ("uid: unpaid, ", "", "test_cases\\[1\\]: field 'uid' must be text"),
+                            ("test_cases:", "cases:", "a list 'test_cases'")):
+        path.write_text(YAML_CASES.replace(old, new))
+        with pytest.raises(StudyError, match=words):
+            load_dataset(dataset)
 
 
 PUBLIC = os.environ.get("TBSTUDY_THINKINGBOX_DATA")

@@ -19,6 +19,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from tbstudy.errors import StudyError
@@ -81,8 +82,16 @@ class CheckRunner:
     def verdict(self, task: Task, effects: Mapping[str, Any], messages: Sequence[dict[str, Any]],
                 response: str | None = None, tool_calls: Sequence[dict[str, Any]] | None = None,
                 init_result: Mapping[str, Any] | None = None) -> Verdict:
-        """As `judge`, for code without an event loop."""
-        return asyncio.run(self.judge(task, effects, messages, response, tool_calls, init_result))
+        """As `judge`, for code that does not await. (In a running loop, as in a notebook, it blocks that loop.)"""
+        def run() -> Verdict:
+            return asyncio.run(self.judge(task, effects, messages, response, tool_calls, init_result))
+
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return run()
+        with ThreadPoolExecutor(1) as thread:
+            return thread.submit(run).result()
 
     def close(self) -> None:
         """End the children."""

@@ -12,7 +12,8 @@ from tbstudy.tasks.source import read_yaml
 
 
 def load_history(test_file: Path, reference: Any, where: str) -> tuple[dict[str, Any], ...]:
-    """The messages that `reference`, `<group>:<start>:<end>`, selects, in the shape of a record's messages.
+    """The messages that `reference`, `<group>:<start>:<end>` or a mapping of key, start and end, selects, in the
+    shape of a record's messages.
 
     `start` is an index or a message_id, `end` a message_id (exclusive) or empty for the rest of the group. `where`
     opens every error message.
@@ -20,6 +21,8 @@ def load_history(test_file: Path, reference: Any, where: str) -> tuple[dict[str,
     Raises:
         StudyError: the reference, the file, the group or a boundary does not exist, or a message is malformed.
     """
+    if isinstance(reference, dict):
+        reference = ":".join(str(reference.get(k, "")) for k in ("key", "start", "end"))
     if not isinstance(reference, str) or reference.count(":") < 2 or reference.startswith(":"):
         raise StudyError(f"{where}: field 'history' must read '<group>:<start>:<end>', it is {reference!r}")
     group, start, end = reference.rsplit(":", 2)

@@ -3,10 +3,11 @@
     <root>/agent/<name>.yaml            system instructions and built-in tools
     <root>/scenario/<name>.yaml         world state by server, tools, instructions, fixtures
     <root>/test_case/**/<file>.py       functions whose docstring is YAML after a `!`; the body is the check
+    <root>/test_case/**/<file>.yaml     the same as YAML, with the check's code as text
     <root>/test_case/**/conftest.yaml   fixtures of the checks below that folder
     <root>/test_case/**/<file>.meta.yaml  earlier conversations, named by a task's `history`
 
-A task's uid is `<file>.py:<function>`. Test-case files are parsed, never imported.
+A task's uid is `<file>:<function>`. Test-case files are parsed, never imported.
 """
 
 from __future__ import annotations
@@ -20,13 +21,13 @@ from typing import Any
 from tbstudy.errors import StudyError
 from tbstudy.tasks.history import load_history
 from tbstudy.tasks.model import Task, ToolOverride, system_messages
-from tbstudy.tasks.source import TestFunction, read_functions, read_yaml
+from tbstudy.tasks.source import CHECK_NAME, TestFunction, read_cases, read_yaml
 
 #: Keys of a task's YAML with the types that they may have.
 FIELDS: dict[str, tuple[type, ...]] = {
     "scenario": (str,), "query": (str,), "user_context": (str, type(None)), "bot_instructions": (str, type(None)),
     "max_user_sim_turns": (int, type(None)), "max_agent_sim_turns": (int,), "init": (dict, type(None)),
-    "format_query": (bool,), "tags": (list,), "history": (str, type(None)),
+    "format_query": (bool,), "tags": (list,), "history": (str, dict, type(None)),
 }
 
 
@@ -50,7 +51,7 @@ def load_list(path: str | Path) -> list[str]:
     """A YAML list of uids.
 
     Raises:
-        StudyError: the file is not a list of `<file>.py:<function>`, or a uid comes twice.
+        StudyError: the file is not a list of `<file>:<function>`, or a uid comes twice.
     """
     path = Path(path)
     value = read_yaml(path, "task list")
@@ -104,7 +105,7 @@ def merge(base: Any, over: Any) -> Any:
 
 def _uid(value: Any, where: str) -> str:
     if not isinstance(value, str) or value.count(":") != 1 or not all(value.split(":")):
-        raise StudyError(f"{where}: a uid is '<file>.py:<function>', this is {value!r}")
+        raise StudyError(f"{where}: a uid is '<file>:<function>', this is {value!r}")
     return value
 
 
@@ -152,8 +153,9 @@ class _Reader:
         self._fixtures: dict[Path, dict[str, dict[str, Any]]] = {}
 
     def all(self) -> list[Task]:
-        files = sorted(p for p in self.cases.rglob("*.py"))
-        return [self.hydrate(path, fn) for path in files for fn in read_functions(path)]
+        files = sorted(p for kind in ("*.py", "*.yaml") for p in self.cases.rglob(kind)
+                       if p.name != "conftest.yaml" and not p.name.endswith(".meta.yaml"))
+        return [self.hydrate(path, fn) for path in files for fn in read_cases(path)]
 
     def named(self, uids: Sequence[str], where: str) -> list[Task]:
         wanted: dict[str, dict[str, None]] = {}
@@ -163,7 +165,7 @@ class _Reader:
         found: dict[str, Task] = {}
         for file, functions in wanted.items():
             path = self.file(file)
-            read = read_functions(path, functions) if path else []
+            read = read_cases(path, functions) if path else []
             found.update({f"{file}:{fn.name}": self.hydrate(path, fn) for fn in read})
         if missing := [uid for uid in uids if uid not in found]:
             raise StudyError(f"{where}: not in dataset {self.root}: {', '.join(missing)}")
@@ -232,7 +234,8 @@ class _Reader:
         own_tags = _tags(config.get("tags"), where)
         history = config.get("history")
         return Task(
-            uid=f"{path.name}:{fn.name}", file=path, function=fn.name, scenario=config["scenario"],
+            uid=f"{path.name}:{fn.name}", file=path, function=fn.name if fn.code is None else CHECK_NAME,
+            scenario=config["scenario"], check_code=fn.code,
             system=system_messages(self.system, scenario.instructions, config.get("bot_instructions")),
             query=config["query"], user_context=config.get("user_context"), world_state=world, tools=scenario.tools,
             builtin_tools=self.builtin, max_user_sim_turns=limits.get("max_user_sim_turns", 10),

@@ -21,13 +21,19 @@ except ImportError:  # a PyYAML built without libyaml reads the same, slower
     from yaml import SafeLoader as Loader
 
 
+#: What a check is called in a YAML test case.
+CHECK_NAME = "__tb_test_fn"
+
+
 @dataclass(frozen=True, slots=True)
 class TestFunction:
-    """A test case as written: `config` has the file's earlier defaults under the function's own keys."""
+    """A test case as written: `config` has the file's earlier defaults under the function's own keys. `code` is the
+    source of the check where it is text of its own, in YAML files."""
 
     name: str
     line: int
     config: dict[str, Any]
+    code: str | None = None
 
 
 def read_yaml(path: Path, kind: str) -> Any:
@@ -89,6 +95,33 @@ def read_functions(path: Path, only: Collection[str] | None = None) -> list[Test
             if isinstance(defaults.get("tags"), list) and isinstance(config.get("tags"), list):
                 merged["tags"] = defaults["tags"] + config["tags"]
             found[name] = TestFunction(name, node.lineno, merged)
+    return list(found.values())
+
+
+def read_cases(path: Path, only: Collection[str] | None = None) -> list[TestFunction]:
+    """The test cases of a Python file, or of a YAML file: `test_cases`, a list of mappings with the keys of a
+    docstring and `uid` and `test_code`, code that names the check `CHECK_NAME`.
+
+    Raises:
+        StudyError: as `read_functions`, or naming the case and the key that is missing.
+    """
+    if path.suffix == ".py":
+        return read_functions(path, only)
+    content = read_yaml(path, "test-case file")
+    cases = content.get("test_cases") if isinstance(content, dict) else None
+    if not isinstance(cases, list):
+        raise StudyError(f"{path}: must be a mapping with a list 'test_cases'")
+    found: dict[str, TestFunction] = {}
+    for position, case in enumerate(cases):
+        for key in ("uid", "test_code"):
+            if not isinstance(case, dict) or not isinstance(case.get(key), str):
+                raise StudyError(f"{path}: test_cases[{position}]: field {key!r} must be text")
+        name = case["uid"]
+        if name in found:
+            raise StudyError(f"{path}: test_cases[{position}]: uid {name} is already taken")
+        if only is None or name in only:
+            config = {k: v for k, v in case.items() if k not in ("uid", "test_code", "metadata")}
+            found[name] = TestFunction(name, 1, config, case["test_code"])
     return list(found.values())
 
 
