@@ -24,8 +24,10 @@ from tbstudy.errors import StudyError, SystemFault
 from tbstudy.processes import die_with_parent, exclusive
 from tbstudy.reward.checks import CheckRunner
 from tbstudy.reward.verdict import Verdict
+from tbstudy.sandbox import transports
 from tbstudy.sandbox.base import Sandbox
 from tbstudy.sandbox.episode import Episode, run_episode
+from tbstudy.sandbox.servers import read_servers
 from tbstudy.sandbox.users import ScriptedUser, User
 from tbstudy.store import RecordStore
 from tbstudy.tasks.loader import Dataset, load_dataset, load_list
@@ -60,19 +62,11 @@ def load_tasks(study: Study, which: str) -> list[Task]:
 
 def open_sandbox(study: Study) -> Sandbox:
     """The configured way to run the dataset's tool servers."""
-    from tbstudy.sandbox.servers import read_servers
-
     config = study.config.sandbox
     python = None if config.python == "{python}" else config.python
     servers = read_servers(study.path(study.config.dataset) / study.config.servers, python)
-    if config.transport == "inprocess":
-        from tbstudy.sandbox.inprocess import InProcessSandbox
-
-        local = {name: spec.in_process for name, spec in servers.items() if spec.in_process}
-        return InProcessSandbox(local, call_seconds=config.call_seconds)
-    from tbstudy.sandbox.transports import open_transport
-
-    return open_transport(config.transport, servers, call_seconds=config.call_seconds, proxy_url=config.proxy_url)
+    return transports.open_sandbox(config.transport, servers, call_seconds=config.call_seconds,
+                                   proxy_url=config.proxy_url)
 
 
 def open_user(study: Study) -> User:

@@ -7,6 +7,7 @@ code; `Source` holds what differs.
 
 from __future__ import annotations
 
+import gzip
 import re
 import sys
 import warnings
@@ -241,7 +242,7 @@ def latest(attempts: pd.DataFrame) -> pd.DataFrame:
 
 def _records(path: Path, on_torn: Callable[[str], None]) -> Iterator[tuple[int, dict[str, Any]]]:
     try:
-        handle = open(path, "rb")
+        handle = gzip.open(path, "rb") if path.suffix == ".gz" else open(path, "rb")
     except OSError as error:
         raise StudyError(f"{path}: cannot read the campaign ({error.strerror}); check the path") from None
     with handle:

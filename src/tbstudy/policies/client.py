@@ -35,6 +35,12 @@ _OVERFLOW = re.compile(
 _attempt: ContextVar[list[Usage] | None] = ContextVar("tbstudy_attempt_usage", default=None)
 
 
+#: Fields of an endpoint that cannot change what it answers; they are not part of a record's identity, so that a run
+#: may be continued with a larger budget or another key.
+OPERATIONAL = frozenset({"api_key_env", "concurrency", "timeout_seconds", "tries", "max_pause_seconds", "budget_usd",
+                         "usd_per_million_input", "usd_per_million_cached", "usd_per_million_output", "budget_tokens"})
+
+
 class Endpoint(BaseModel):
     """Where a model answers. The key is read from the environment variable `api_key_env`; None sends no real key.
 

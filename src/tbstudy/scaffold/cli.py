@@ -25,6 +25,6 @@ def run(args: argparse.Namespace) -> int:
 
     out = args.out or Path(args.name)
     files = write_domain(args.name, out)
-    print(f"{len(files)} files in {out}")
+    print(f"{len(files) - 1} files in {out}, and {files[-1]}")
     print(f"next: tbstudy replay {out}")
     return 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import keyword
-import os
 import re
 from pathlib import Path
 
@@ -20,10 +19,11 @@ _QUERIES = {"lend": "Hello, I would like to borrow the {title}.",
 
 
 def write_domain(name: str, out: str | Path) -> list[Path]:
-    """Write the dataset of the domain `name` to the folder `out`; returns the files.
+    """Write the dataset of the domain `name` to the folder `out` and its study's configuration to `<out>.yaml`; returns
+    the files.
 
     Raises:
-        StudyError: the name cannot name a module, or the folder is not empty.
+        StudyError: the name cannot name a module, the folder is not empty, or the configuration exists.
     """
     out = Path(out)
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or keyword.iskeyword(name):
@@ -31,14 +31,18 @@ def write_domain(name: str, out: str | Path) -> list[Path]:
                          "'library'")
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise StudyError(f"{out} exists and is not an empty folder; name another one with --out")
-    files = _files(name, out)
+    study = out.with_name(f"{out.name}.yaml")
+    if study.exists():
+        raise StudyError(f"{study} exists; name another folder with --out")
+    files = {out / path: text for path, text in _files(name).items()}
+    files[study] = texts.STUDY.replace("FOLDER", out.name).replace("NAME", name)
     for path, text in files.items():
-        (out / path).parent.mkdir(parents=True, exist_ok=True)
-        (out / path).write_text(text, encoding="utf-8", newline="\n")
-    return [out / path for path in files]
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8", newline="\n")
+    return list(files)
 
 
-def _files(name: str, out: Path) -> dict[str, str]:
+def _files(name: str) -> dict[str, str]:
     cases = {template: texts.CHECK for template in ("lend", "deposit")}
     uids: dict[str, list[str]] = {"candidates": [], "benchmark": []}
     number = 10
@@ -49,13 +53,11 @@ def _files(name: str, out: Path) -> dict[str, str]:
             cases[template] += _task(function, template, twin, status, deposit, member, title, f"I-{number}",
                                      days=3 + index)
             uids["benchmark" if index == 2 else "candidates"].append(f"{name}_{template}.py:{function}")
-    study = texts.STUDY.replace("ROOT", os.path.relpath(Path.cwd(), out)).replace(
-        "DATASET", os.path.relpath(out, Path.cwd()))
     files = {"README.md": texts.README, f"{name}_server.py": texts.SERVER, "servers.yaml": texts.SERVERS,
              "agent/assistant.yaml": texts.AGENT, f"scenario/{name}.yaml": texts.SCENARIO,
              **{f"test_case/{name}/{name}_{template}.py": text for template, text in cases.items()},
              **{f"lists/{which}.yaml": "".join(f"- {uid}\n" for uid in of) for which, of in uids.items()},
-             "study.yaml": study, f"tests/test_{name}.py": texts.TESTS}
+             f"tests/test_{name}.py": texts.TESTS}
     title = name.replace("_", " ").capitalize()
     return {path: text.replace("NAME", name).replace("TITLE", title) for path, text in files.items()}
 

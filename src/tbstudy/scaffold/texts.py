@@ -151,8 +151,8 @@ STUDY = """\
 # A study of the domain NAME with a policy behind an OpenAI-compatible endpoint.
 study: NAME
 seed: 1
-root: ROOT
-dataset: DATASET
+root: .
+dataset: FOLDER
 candidates: lists/candidates.yaml
 benchmark: lists/benchmark.yaml
 servers: servers.yaml
@@ -238,7 +238,8 @@ README = """\
 # TITLE
 
 A dataset in ThinkingBox's layout, written by `tbstudy new-domain NAME`. It works as it is; change it piece by piece and
-keep `tbstudy replay` and the tests green.
+keep `tbstudy replay` and the tests green. The study's configuration lies beside this folder: what is in here is part of
+what a record was made with, and a change starts new records.
 
 | file | holds |
 |---|---|
@@ -248,6 +249,5 @@ keep `tbstudy replay` and the tests green.
 | `scenario/NAME.yaml` | the domain's base rows and its written policy |
 | `test_case/NAME/*.py` | the tasks: query, private facts, rows, golden calls, check |
 | `lists/*.yaml` | the tasks to probe and select from, and those kept for the benchmark |
-| `study.yaml` | a study of this domain with a policy behind an endpoint |
 | `tests/` | golden calls pass, anything else fails |
 """

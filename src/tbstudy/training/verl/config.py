@@ -321,9 +321,13 @@ def _read(path: Path, chain: tuple[Path, ...] = ()) -> dict[str, Any]:
     if path.resolve() in chain:
         raise StudyError(f"{path}: the key 'base' leads back to itself")
     try:
-        raw = yaml.safe_load(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        # YAML 1.1 takes JSON's 1e-06 for text.
+        raw = json.loads(text) if path.suffix == ".json" else yaml.safe_load(text)
     except OSError as error:
         raise StudyError(f"{path}: cannot be read ({error.strerror})") from None
+    except json.JSONDecodeError as error:
+        raise StudyError(f"{path}: not JSON: {error}") from None
     except yaml.YAMLError as error:
         raise StudyError(f"{path}: not YAML: {error}") from None
     if not isinstance(raw, dict):

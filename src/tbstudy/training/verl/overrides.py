@@ -215,7 +215,8 @@ def hydra_value(value: Any) -> str:
     looks_typed = re.fullmatch(r"[-+]?[0-9.][0-9.eE+-]*|true|false|null|none|nan|inf", text, re.IGNORECASE)
     if _PLAIN.fullmatch(text) and not looks_typed:
         return text
-    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+    # Backslashes are themselves except before a quote.
+    return "'" + re.sub(r"(\\*)('|$)", lambda m: m[1] * 2 + ("\\'" if m[2] else ""), text) + "'"
 
 
 def hydra_overrides(run: Run) -> list[str]:
