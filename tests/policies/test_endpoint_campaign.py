@@ -59,7 +59,8 @@ def study(tmp_path):
     write_domain("library", tmp_path / "library")
 
     def load(url: str, **changes):
-        return load_study(tmp_path / "library.yaml", policy__endpoint__base_url=url, probe__attempts=6, **changes)
+        changes = {"policy__endpoint__base_url": url, "probe__attempts": 6, **changes}
+        return load_study(tmp_path / "library.yaml", **changes)
     return load
 
 
@@ -116,7 +117,6 @@ def test_a_context_overflow_is_a_judged_attempt_under_its_own_name(study, no_pau
 
 
 def test_a_real_model_that_knows_nothing_of_the_domain(study, tiny_brain):
-    """A real model, which knows nothing of the domain: everything runs, nothing passes but by chance."""
     with ModelServer(tiny_brain, raw="text") as server:
         one = study(server.url, policy__sampling={"max_turn_tokens": 12, "max_episode_tokens": 3500})
         result, attempts = probe(one)
