@@ -77,6 +77,19 @@ def test_sessions_share_nothing(kind):
     assert all(in_sandbox(work, kind))
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_large_messages_both_ways(kind):
+    text = "é" * 2_000_000
+
+    async def work(sandbox):
+        async with sandbox.session(TRANSFER) as session:
+            await session.call("add_note", {"account": "A-1", "text": text})
+            big = await session.call("misbehave", {"how": "big"})
+            return len(json.loads(big)["big"]), (await session.effects())["ledger"]["result_db_state"]["notes"]
+
+    assert in_sandbox(work, kind) == (5_000_000, [{"account": "A-1", "text": text}])
+
+
 def test_several_servers_in_one_session():
     task = replace(TRANSFER, world_state={"ledger": TRANSFER.world_state["ledger"],
                                           "script": {"accounts": [{"id": "A-1", "balance": 1, "flag": None}]}})

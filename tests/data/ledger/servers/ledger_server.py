@@ -142,6 +142,8 @@ def misbehave(how):
         for _ in range(2):
             STATE.setdefault("replies", []).append(json.loads(sys.stdin.readline()))
         return {"replies": STATE["replies"]}
+    if how == "big":
+        return {"big": "x" * 5_000_000}
     if how == "stderr":
         for _ in range(4000):
             sys.stderr.write("noise " * 200 + "\n")
