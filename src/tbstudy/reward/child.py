@@ -42,17 +42,22 @@ WARM = (collections, copy, datetime, decimal, itertools, json, math, re, string,
 _dumps, _loads = json.dumps, json.loads
 _CLONE_NEWUSER, _CLONE_NEWNET = 0x10000000, 0x40000000
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
-_libc = ctypes.CDLL(None, use_errno=True)
+_LINUX = sys.platform == "linux"
+_libc = ctypes.CDLL(None, use_errno=True) if _LINUX else None
 
 
 def serve(connection: socket.socket, cpu_seconds: int, memory: int) -> None:
     """Answer requests until the connection ends."""
     _die_with_parent()
-    _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    if _LINUX:
+        _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1)
     _leave_network()
     framework = install()
     for limit, value in ((resource.RLIMIT_AS, memory), (resource.RLIMIT_FSIZE, 1 << 24), (resource.RLIMIT_CORE, 0)):
-        resource.setrlimit(limit, (value, value))
+        try:
+            resource.setrlimit(limit, (value, value))
+        except (ValueError, OSError):
+            pass  # systems other than Linux do not know every limit
     connection.sendall(pack({"kind": "ready", "framework": framework}))
     reader = Reader()
     gc.collect()
@@ -212,7 +217,9 @@ def _place(out: dict[str, Any], error: BaseException, file: str) -> None:
 
 
 def _die_with_parent() -> None:
-    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    # Elsewhere the end of the connection has to do.
+    if _LINUX:
+        _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _end_orphans() -> None:
@@ -233,7 +240,7 @@ def _end_orphans() -> None:
 def _leave_network() -> None:
     """A namespace without interfaces where the kernel allows it, and in any case no connections from Python."""
     for flags in (_CLONE_NEWNET, _CLONE_NEWUSER | _CLONE_NEWNET):
-        if _libc.unshare(flags) == 0:
+        if _LINUX and _libc.unshare(flags) == 0:
             break
     sys.addaudithook(_no_network)
 

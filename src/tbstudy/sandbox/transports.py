@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 import time
 import uuid
 from collections.abc import Awaitable, Mapping
@@ -67,6 +68,9 @@ class McpSandbox:
     def __init__(self, servers: Mapping[str, ServerSpec], fork: bool = True, start_seconds: float = 120.0,
                  call_seconds: float = 30.0, session_seconds: float = 1800.0, memory_mb: int | None = None,
                  clock: str | None = None):
+        if sys.platform != "linux" and any(s.type == "mcp-process" for s in servers.values()):
+            raise StudyError("starting tool servers ('forked' and 'process') needs Linux; 'inprocess', 'http' and "
+                             "'proxy' work everywhere")
         self.servers, self.fork, self.clock = dict(servers), fork, clock
         self.start_seconds, self.call_seconds, self.session_seconds = start_seconds, call_seconds, session_seconds
         self.memory = memory_mb << 20 if memory_mb else None
