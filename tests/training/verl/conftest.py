@@ -40,7 +40,7 @@ def small_config(tmp_path, pool, tokenizer) -> Path:
     raw["model"]["path"] = "model"
     raw["data"] |= {"dataset": str(DEMO), "servers": str(DEMO / "servers.yaml"), "pool": str(pool),
                     "benchmark": str(DEMO / "lists" / "benchmark.yaml")}
-    raw["lengths"] = {"prompt": 4096, "response": 2048, "model": 6144}
+    raw["lengths"] = {"prompt": 2500, "response": 1500, "model": 4000}
     raw["checkpoints"]["folder"] = "checkpoints"
     path = tmp_path / "run.yaml"
     path.write_text(yaml.safe_dump(raw))

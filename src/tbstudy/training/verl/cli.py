@@ -23,6 +23,7 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
                         help="print the command and what can be checked without Ray or a GPU")
     launch.add_argument("--check", action="store_true", help="run the whole preflight and start nothing")
     launch.set_defaults(run=run_launch)
+    _intermixed(launch)
 
     ray = subparsers.add_parser("ray", help="start this machine's part of the cluster, or wait for all of it")
     ray.add_argument("role", choices=("head", "worker", "status"))
@@ -68,6 +69,20 @@ def _config(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("config", type=Path, metavar="CONFIG.yaml")
     parser.add_argument("--set", action="append", default=[], metavar="section.key=value", dest="changes",
                         help="change the configuration (value in YAML)")
+
+
+def _intermixed(parser: argparse.ArgumentParser) -> None:
+    """Let options stand between positionals: `launch CONFIG --dry-run key=value`."""
+    plain = parser.parse_known_args
+
+    def parse(args: Any = None, namespace: Any = None) -> Any:
+        parser.parse_known_args = plain  # type: ignore[method-assign]  # which the intermixed parser itself calls
+        try:
+            return parser.parse_known_intermixed_args(args, namespace)
+        finally:
+            parser.parse_known_args = parse  # type: ignore[method-assign]
+
+    parser.parse_known_args = parse  # type: ignore[method-assign]
 
 
 def _load(options: argparse.Namespace) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import re
 from pathlib import Path
@@ -286,7 +287,7 @@ def load_run(file: str | Path, changes: dict[str, Any] | None = None) -> Run:
             target = target.setdefault(section, {})
             if not isinstance(target, dict):
                 raise StudyError(f"{dotted}: {section!r} is not a section of {path}")
-        target[key] = value
+        target[key] = copy.deepcopy(value)
     where = _secret(raw)
     if where:
         raise StudyError(f"{path}: key {where!r} holds what looks like a secret; write the name of an environment "
