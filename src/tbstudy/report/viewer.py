@@ -170,9 +170,10 @@ class EpisodeView:
         if not self.diff:
             return f'<p><b>Why</b></p><div style="{_MONO}">{html.escape(self.why or "no reason recorded")}</div>'
         head = "".join(f'<th style="text-align:left;padding:.15em .6em">{name}</th>' for name in _DIFF)
+        cell = '<td style="text-align:left;vertical-align:top;padding:.15em .6em;{}">{}</td>'
         rows = "".join("<tr>" + "".join(
-            f'<td style="text-align:left;vertical-align:top;padding:.15em .6em;{_MONO}">{html.escape(cell)}</td>'
-            for cell in _diff_cells(d)) + "</tr>" for d in self.diff)
+            cell.format(_MONO if name in ("expected", "actual") else "white-space:nowrap", html.escape(text))
+            for name, text in zip(_DIFF, _diff_cells(d), strict=True)) + "</tr>" for d in self.diff)
         return (f"<p><b>What decided it</b>: {len(self.diff)} "
                 f"{'difference' if len(self.diff) == 1 else 'differences'} in the final state</p>"
                 f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>")
@@ -278,7 +279,8 @@ def _message_html(message: Mapping[str, Any]) -> str:
         label = f"answer of {html.escape(message.get('name') or 'tool')}"
         if is_tool_error(content):
             colour = VERMILION
-        parts.append(f'<div style="{_MONO};color:{colour}">{html.escape(content) or "(empty)"}</div>')
+        shade = f";color:{colour}" if colour == VERMILION else ""
+        parts.append(f'<div style="{_MONO}{shade}">{html.escape(content) or "(empty)"}</div>')
     elif role == "system":
         parts.append(f'<details><summary style="opacity:.7">{len(content.split())} words</summary>'
                      f'<div style="{_MONO};opacity:.8">{html.escape(content)}</div></details>')
