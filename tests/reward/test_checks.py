@@ -1,8 +1,11 @@
 """Checks in their child process: verdicts, faults, limits, the test API."""
 
 import asyncio
+import contextlib
 import multiprocessing
 import os
+import subprocess
+import sys
 import textwrap
 import time
 from pathlib import Path
@@ -189,7 +192,6 @@ def test_fixtures_are_injected(runner, tmp_path):
     configs = {"base": {"type": f"{name}.Base", "size": 5}, "opened": {"type": f"{name}.opened"},
                "circle": {"type": f"{name}.circle"}, "needs": {"type": f"{name}.needs"},
                "fails": {"type": f"{name}.fails"}, "lost": {"type": "no.such.thing"}}
-    import sys
     sys.path.insert(0, str(tmp_path))
     try:
         with CheckRunner() as own:
@@ -268,11 +270,34 @@ def test_many_at_once(tmp_path):
         assert len(runner._idle) <= 3
 
 
-def test_a_verdict_inside_a_running_loop(runner, tmp_path):
-    async def notebook():
-        return runner.verdict(task(tmp_path, "assert x.response == ''"), {}, [])
+def test_a_verdict_inside_a_running_loop(tmp_path):
+    async def notebook(runner):
+        return [runner.verdict(task(tmp_path, body), {}, []).passed for body in ("pass", "pass", "import os", "pass")]
 
-    assert asyncio.run(notebook()).passed
+    with CheckRunner() as runner:
+        assert asyncio.run(notebook(runner)) == [True] * 4
+        assert len(runner._idle) == 1  # the thread that started the child is gone, the child is not
+
+
+@pytest.mark.parametrize("body", ["while True: pass", "import time\ntime.sleep(600)"])
+def test_our_sudden_death_ends_a_check(tmp_path, body):
+    item = task(tmp_path, body)
+    script = (f"import os, threading, time\nfrom pathlib import Path\nfrom tbstudy.reward.checks import CheckRunner\n"
+              f"from tbstudy.tasks.model import Task\nrunner = CheckRunner(timeout=2)\n"
+              f"item = Task('u', Path({str(item.file)!r}), 'test_it', 's', ('a',), 'q', None, {{}})\n"
+              "threading.Thread(target=runner.verdict, args=(item, {}, [])).start()\n"
+              "time.sleep(1.2)\nos.kill(os.getpid(), 9)\n")
+    pid = subprocess.Popen([sys.executable, "-c", script]).pid
+    children = set()
+    while Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z":
+        with contextlib.suppress(OSError):
+            for thread in os.listdir(f"/proc/{pid}/task"):
+                children |= {int(p) for p in Path(f"/proc/{pid}/task/{thread}/children").read_text().split()}
+        time.sleep(0.05)
+    os.waitpid(pid, 0)
+    assert children
+    for child in children:
+        assert_gone(child, 20)
 
 
 def test_a_cancelled_verdict_leaves_the_runner_usable(tmp_path):
@@ -329,8 +354,8 @@ def test_nothing_is_left(tmp_path):
         assert_gone(pid)
 
 
-def assert_gone(pid):
-    for _ in range(200):
+def assert_gone(pid, seconds=4):
+    for _ in range(50 * seconds):
         try:
             if Path(f"/proc/{pid}/stat").read_text().split()[2] == "Z":
                 return  # waits for whoever adopts orphans on this machine

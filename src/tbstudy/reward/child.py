@@ -48,7 +48,6 @@ _libc = ctypes.CDLL(None, use_errno=True) if _LINUX else None
 
 def serve(connection: socket.socket, cpu_seconds: int, memory: int) -> None:
     """Answer requests until the connection ends."""
-    _die_with_parent()
     if _LINUX:
         _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1)
     _leave_network()
@@ -63,15 +62,16 @@ def serve(connection: socket.socket, cpu_seconds: int, memory: int) -> None:
     gc.collect()
     gc.freeze()
     while (request := receive(connection, reader)) is not None:
+        runner = _Runner(connection, reader, 2.0 * cpu_seconds)
         if request["pure"]:
-            connection.sendall(pack(run(request, _Runner(connection, reader))))
+            connection.sendall(pack(run(request, runner)))
             continue
         pid = os.fork()
         if pid == 0:
             try:
                 _die_with_parent()
                 resource.setrlimit(resource.RLIMIT_CPU, (cpu_seconds, cpu_seconds + 1))
-                connection.sendall(pack(run(request, _Runner(connection, reader))))
+                connection.sendall(pack(run(request, runner)))
             finally:
                 # Not sys.exit: nothing that the check left behind (threads, exit handlers) may run or hold us up.
                 os._exit(0)
@@ -83,27 +83,35 @@ def serve(connection: socket.socket, cpu_seconds: int, memory: int) -> None:
 
 
 class _Runner:
-    """The judge's model, as seen from a check: the runner answers."""
+    """The runner, as seen from a check: it answers for the judge's model.
 
-    def __init__(self, connection: socket.socket, reader: Reader):
-        self.connection, self.reader = connection, reader
+    While the check itself runs, an alarm of `seconds` ends the process. The runner is faster, unless it is gone.
+    """
+
+    def __init__(self, connection: socket.socket, reader: Reader, seconds: float):
+        self.connection, self.reader, self.seconds = connection, reader, seconds
         self.lock = threading.Lock()
         self.failed = False
+
+    def watch(self, on: bool) -> None:
+        signal.setitimer(signal.ITIMER_REAL, self.seconds if on else 0)
 
     def get_completion_sync(self, conversation: Any, update_conversation: bool = False) -> list[Any]:
         from thinkingbox.common.chat_types import Text
 
         messages = [{"role": m.role, "content": m.content} for m in conversation]
         with self.lock:
+            self.watch(False)
             self.connection.sendall(pack({"kind": "ask", "messages": messages}))
             answer = receive(self.connection, self.reader)
+            self.watch(True)
         if answer is None or "error" in answer:
             self.failed = True
             raise RuntimeError("the runner is gone" if answer is None else answer["error"])
         return [Text(role="assistant", content=answer["text"])]
 
 
-def run(request: dict[str, Any], model: Any) -> dict[str, Any]:
+def run(request: dict[str, Any], model: _Runner) -> dict[str, Any]:
     """Run the check of a request; never raises."""
     from thinkingbox.common import Judge
 
@@ -112,6 +120,7 @@ def run(request: dict[str, Any], model: Any) -> dict[str, Any]:
     out: dict[str, Any] = {"kind": "verdict", "forked": not request["pure"], "passed": False, "reward": 0.0,
                            "system_error": True, "cause": "check"}
     context: Any = None
+    model.watch(True)
     try:
         with contextlib.redirect_stdout(printed), contextlib.ExitStack() as stack:
             context = make_context(request)
@@ -131,6 +140,7 @@ def run(request: dict[str, Any], model: Any) -> dict[str, Any]:
         if model.failed:
             out["cause"] = "judge"
         _place(out, error, request["file"])
+    model.watch(False)
     out["prints"] = printed.getvalue()[:100_000]
     metadata = dict(context.metadata) if context is not None else {}
     if decisions := judge.drain_decisions():
@@ -217,7 +227,6 @@ def _place(out: dict[str, Any], error: BaseException, file: str) -> None:
 
 
 def _die_with_parent() -> None:
-    # Elsewhere the end of the connection has to do.
     if _LINUX:
         _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
