@@ -257,11 +257,14 @@ _states: dict[str, State] = {}
 class _Importer(importlib.abc.MetaPathFinder):
     """Finds the modules that have hooks as usual and applies these once the module ran."""
 
-    def __init__(self, hooks: Sequence[Hook]):
+    def __init__(self) -> None:
         self.hooks: dict[str, list[Hook]] = {}
-        for hook in hooks:
-            self.hooks.setdefault(hook.module, []).append(hook)
         self._busy: set[str] = set()
+
+    def add(self, hook: Hook) -> None:
+        known = self.hooks.setdefault(hook.module, [])
+        if hook not in known:
+            known.append(hook)
 
     def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> Any:
         if fullname not in self.hooks or fullname in self._busy:
@@ -295,9 +298,12 @@ def activate(hooks: Sequence[Hook] = HOOKS) -> None:
     Raises:
         StudyError: as for `Hook.install`, here or when the module is imported.
     """
-    if not any(isinstance(finder, _Importer) for finder in sys.meta_path):
-        sys.meta_path.insert(0, _Importer(hooks))
+    importer = next((finder for finder in sys.meta_path if isinstance(finder, _Importer)), None)
+    if importer is None:
+        importer = _Importer()
+        sys.meta_path.insert(0, importer)
     for hook in hooks:
+        importer.add(hook)
         module = sys.modules.get(hook.module)
         # A module that is being imported right now gets its hooks when it has run.
         if module is not None and not getattr(module.__spec__, "_initializing", False):
