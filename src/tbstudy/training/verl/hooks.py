@@ -15,6 +15,7 @@ import importlib.abc
 import importlib.metadata
 import importlib.util
 import inspect
+import json
 import logging
 import os
 import sys
@@ -179,6 +180,10 @@ def _bounded_evictions(module: ModuleType) -> None:
     module.ReplayBuffer._evict_terminal_groups = _evict_terminal_groups
 
 
+#: verl's key for how many thrown-away groups had which common score.
+_REWARD_COUNTS = "_dapo_filtered_reward_counts"
+
+
 class Evictions:
     """Counts the groups that an update threw away, tells of it, and ends a run that could go on for ever.
 
@@ -198,6 +203,7 @@ class Evictions:
         if step != self.step:
             self.step, self.count, self.failed = step, 0, 0
         before, self.count = self.count // self.groups, self.count + evicted
+        self._write(step, evicted, metrics)
         self.failed += sum(n for key, n in metrics.items() if key.endswith("rollout_failure/evicted_samples"))
         said = (f"update {step}: {self.count} groups thrown away so far ({self.failed} of them with system errors, the "
                 f"others with equal rewards) for an update of {self.groups}")
@@ -208,6 +214,16 @@ class Evictions:
                       "the policy passes or fails nearly every task: select the pool again, or raise "
                       "update.max_evicted")
             raise StudyError(f"{said}; more than update.max_evicted = {self.limit}. {remedy}")
+
+
+    def _write(self, step: int, evicted: int, metrics: dict[str, Any]) -> None:
+        """Beside verl's metrics file, which does not tell all-pass from all-fail."""
+        from tbstudy.training.verl.metrics import EVICTIONS
+
+        if file := os.environ.get("VERL_FILE_LOGGER_PATH"):
+            scores = sorted((float(score), int(count)) for score, count in metrics.get(_REWARD_COUNTS, {}).items())
+            with open(file + EVICTIONS, "a", encoding="utf-8") as out:
+                out.write(json.dumps({"step": step, "evicted": evicted, "scores": scores}) + "\n")
 
 
 def _run_limit() -> int | None:
