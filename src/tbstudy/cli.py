@@ -74,9 +74,9 @@ def _base_policy(args: argparse.Namespace) -> int:
     changed = {k: v for k, v in (("seed", args.seed), ("steps", args.steps)) if v is not None}
     plan = replace(BuildPlan(), **changed)
 
-    def report(step: int, loss: float) -> None:
+    def report(step: int, loss: float, copied: float) -> None:
         if (step + 1) % 50 == 0:
-            print(f"step {step + 1} of {plan.steps}: loss {loss:.3f}", flush=True)
+            print(f"step {step + 1} of {plan.steps}: loss {loss:.3f}, values copied {copied:.0%}", flush=True)
 
     build(Path(args.out), Path(args.dataset), plan, report)
     return check_gate(Path(args.out), Path(args.dataset), plan.seed)

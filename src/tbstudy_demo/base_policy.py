@@ -18,7 +18,7 @@ from tbstudy.policies.small_model import SmallConfig, SmallLM
 from tbstudy.policies.small_tokenizer import CHAT_TEMPLATE, build_tokenizer, load_tokenizer
 from tbstudy.store import write_atomic
 from tbstudy.tasks.loader import load_dataset
-from tbstudy.training.sft import Example, WarmStart, warm_start
+from tbstudy.training.sft import Example, Step, WarmStart, warm_start
 from tbstudy_demo.cases import Call, Domain
 from tbstudy_demo.demonstrate import Cell, Demonstration, cells, demonstrations
 from tbstudy_demo.registry import DOMAINS, load
@@ -27,16 +27,25 @@ from tbstudy_demo.words import atoms
 
 @dataclass(frozen=True, slots=True)
 class BuildPlan:
-    """All that decides the base policy. `batch` demonstrations per process and step, `processes` of them."""
+    """All that decides the base policy.
+
+    The first `copy_steps` of `steps` repeat random sequences, which settles the copying circuit; the rest take
+    `batch` demonstrations and `copies` repeated sequences (times `copy_factor`) per process. Copied values weigh
+    `value_weight` times as much as other generated tokens.
+    """
 
     seed: int = 20260301
     vocab_size: int = 2600
     hidden_size: int = 96
     intermediate_size: int = 240
     layers: int = 3
-    steps: int = 1500
-    lr: float = 4e-3
+    copy_steps: int = 150
+    steps: int = 1100
+    lr: float = 3e-3
     batch: int = 24
+    copies: int = 8
+    copy_factor: float = 0.2
+    value_weight: float = 3.0
     processes: int = 2
 
 
@@ -117,31 +126,51 @@ def encode(demo: Demonstration, tokenizer: Any, systems: Systems) -> tuple[list[
     return trajectory.prompt_ids, trajectory.response_ids, trajectory.response_mask
 
 
-def batches(of: list[Cell], tokenizer: Any, systems: Systems, seed: int, size: int, parts: int
-            ) -> Iterator[list[list[Example]]]:
-    """Endless steps of `parts` batches; a batch holds `size` fresh demonstrations of one domain, similar in length."""
-    rng = random.Random(f"batches|{seed}")
+def steps(of: list[Cell], tokenizer: Any, systems: Systems, plan: BuildPlan, seed: int) -> Iterator[Step]:
+    """Endless steps of one process: repeated sequences first, then demonstrations of one domain beside a few."""
+    rng = random.Random(f"steps|{seed}")
     names = sorted({c.domain.name for c in of})
     streams = {n: demonstrations([c for c in of if c.domain.name == n], seed + i) for i, n in enumerate(names)}
     ready: dict[str, list[list[Example]]] = {n: [] for n in names}
     queue: list[str] = []
+    values = {tokenizer.convert_tokens_to_ids(a) for a in atoms()}
+    for _ in range(plan.copy_steps):
+        yield [(1.0, repeated(rng, sorted(values), len(tokenizer), 4 * plan.copies))]
     while True:
-        step = []
-        for _ in range(parts):
-            if not queue:
-                queue = names[:]
-                rng.shuffle(queue)
-            name = queue.pop()
-            if not ready[name]:
-                rows = [encode(d, tokenizer, systems) for d in islice(streams[name], size * 8)]
-                shared = _common_prefix([prompt for prompt, _, _ in rows])
-                examples = [Example(tuple(p[:shared]), tuple(p[shared:] + r), tuple([0] * (len(p) - shared) + m))
-                            for p, r, m in rows]
-                examples.sort(key=lambda e: len(e.ids))
-                ready[name] = [examples[i:i + size] for i in range(0, len(examples), size)]
-                rng.shuffle(ready[name])
-            step.append(ready[name].pop())
-        yield step
+        if not queue:
+            queue = names[:]
+            rng.shuffle(queue)
+        name = queue.pop()
+        if not ready[name]:
+            rows = [encode(d, tokenizer, systems) for d in islice(streams[name], plan.batch * 3)]
+            shared = _common_prefix([prompt for prompt, _, _ in rows])
+            examples = [Example(tuple(p[:shared]), tuple(p[shared:] + r),
+                                (0.0,) * (len(p) - shared) + _weights(p, r, m, values, plan.value_weight))
+                        for p, r, m in rows]
+            examples.sort(key=lambda e: len(e.ids))
+            ready[name] = [examples[i:i + plan.batch] for i in range(0, len(examples), plan.batch)]
+            rng.shuffle(ready[name])
+        yield [(1.0, ready[name].pop()),
+               (plan.copy_factor, repeated(rng, sorted(values), len(tokenizer), plan.copies))]
+
+
+def repeated(rng: random.Random, values: list[int], vocab: int, rows: int) -> list[Example]:
+    """Random sequences, values for the most part, written twice: the second half is predictable by copying."""
+    length = rng.randint(6, 28)
+    found = []
+    for _ in range(rows):
+        half = tuple(rng.choice(values) if rng.random() < 0.7 else rng.randrange(vocab) for _ in range(length))
+        found.append(Example((0,), half * 2, (0.0,) * length + (2.0,) * length))
+    return found
+
+
+def _weights(prompt: list[int], response: list[int], mask: list[int], values: set[int], heavy: float
+             ) -> tuple[float, ...]:
+    seen, weights = set(prompt), []
+    for token, generated in zip(response, mask, strict=True):
+        weights.append((heavy if token in values and token in seen else 1.0) if generated else 0.0)
+        seen.add(token)
+    return tuple(weights)
 
 
 def _common_prefix(rows: list[list[int]]) -> int:
@@ -160,7 +189,7 @@ def systems_of(dataset: Path) -> Systems:
 
 
 def build(folder: Path, dataset: Path, plan: BuildPlan = BuildPlan(),
-          report: Callable[[int, float], None] = lambda step, loss: None) -> None:
+          report: Callable[[int, float, float], None] = lambda step, loss, copied: None) -> None:
     """Train the base policy and write it to `folder` (transformers checkpoint, tokenizer, build.json).
 
     The processes average their gradients each step; with the same plan the result is the same on the same machine.
@@ -179,9 +208,9 @@ def build(folder: Path, dataset: Path, plan: BuildPlan = BuildPlan(),
     losses: list[float] = []
     while not context.join(timeout=0.5):
         while not queue.empty():
-            step, loss = queue.get()
+            step, loss, copied = queue.get()
             losses.append(loss)
-            report(step, loss)
+            report(step, loss, copied)
     card = {"plan": asdict(plan), "seconds": round(time.perf_counter() - started),
             "loss": {"first": losses[0], "last_50": sum(losses[-50:]) / len(losses[-50:])} if losses else {}}
     write_atomic(folder / "build.json", (json.dumps(card, indent=1) + "\n").encode())
@@ -199,15 +228,15 @@ def _train(rank: int, plan: BuildPlan, folder: Path, systems: Systems, port: int
     model = SmallLM(SmallConfig(vocab_size=len(tokenizer), hidden_size=plan.hidden_size,
                                 intermediate_size=plan.intermediate_size,
                                 num_hidden_layers=plan.layers)).initialise(plan.seed)
-    data = batches(habits, tokenizer, systems, plan.seed + 1000 * (rank + 1), plan.batch, 1)
+    data = steps(habits, tokenizer, systems, plan, plan.seed + 1000 * (rank + 1))
 
     def average(gradient: torch.Tensor) -> None:
         dist.all_reduce(gradient)
         gradient /= plan.processes
 
-    def report(step: int, loss: float) -> None:
+    def report(step: int, loss: float, copied: float) -> None:
         if rank == 0:
-            queue.put((step, loss))
+            queue.put((step, loss, copied))
 
     warm_start(model, data, WarmStart(steps=plan.steps, lr=plan.lr), report, average)
     if rank == 0:

@@ -14,11 +14,14 @@ from tbstudy.policies.small_model import SmallLM
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """One conversation: `prefix` is the prompt part shared by a batch, `ids` what follows, `mask` 1 on generated."""
+    """One sequence: `prefix` is the part shared by a batch, `ids` what follows, `weights` each token's in the loss.
+
+    A weight above 1 marks a token that repeats an earlier one: a value being copied.
+    """
 
     prefix: tuple[int, ...]
     ids: tuple[int, ...]
-    mask: tuple[int, ...]
+    weights: tuple[float, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,34 +33,41 @@ class WarmStart:
     warmup: int = 50
     decay: float = 0.4
     clip: float = 1.0
-    environment_weight: float = 0.02
 
 
-def pad(rows: list[tuple[int, ...]], fill: int = 0) -> torch.Tensor:
-    """Right-padded (B, T) long tensor."""
+#: One step: batches that share their prefix, each with its factor in the step's loss.
+Step = list[tuple[float, list[Example]]]
+
+
+def pad(rows: list[tuple], fill: float = 0) -> torch.Tensor:
+    """Right-padded (B, T) tensor."""
     width = max(map(len, rows))
     return torch.tensor([list(r) + [fill] * (width - len(r)) for r in rows])
 
 
-def weighted_loss(model: SmallLM, batch: list[Example], environment_weight: float) -> torch.Tensor:
-    """Mean next-token cross-entropy of a batch that shares its prefix; token weights are 1 (generated) or
-    `environment_weight`."""
+def weighted_loss(model: SmallLM, batch: list[Example]) -> tuple[torch.Tensor, float]:
+    """Weighted mean next-token cross-entropy of a batch, and the share of copied values that are the model's first
+    choice (NaN without any)."""
     prefix = torch.tensor([batch[0].prefix])
-    ids, mask = pad([e.ids for e in batch]), pad([e.mask for e in batch])
-    real = pad([(1,) * len(e.ids) for e in batch])
-    _, cache = model.hidden(prefix[:, :-1], torch.arange(prefix.shape[1] - 1))
+    ids, weights = pad([e.ids for e in batch]), pad([e.weights for e in batch], 0.0).float()
+    cache = None
+    if prefix.shape[1] > 1:
+        _, cache = model.hidden(prefix[:, :-1], torch.arange(prefix.shape[1] - 1))
     inputs = torch.cat([prefix[:, -1:].expand(len(batch), 1), ids[:, :-1]], 1)
     start = prefix.shape[1] - 1
     hidden, _ = model.hidden(inputs, torch.arange(start, start + inputs.shape[1]), cache)
-    weights = torch.where(mask == 1, 1.0, environment_weight) * real
     chosen = weights > 0
-    loss = F.cross_entropy(model.logits(hidden[chosen]), ids[chosen], reduction="none")
-    return (loss * weights[chosen]).sum() / weights.sum()
+    logits, target, weight = model.logits(hidden[chosen]), ids[chosen], weights[chosen]
+    loss = F.cross_entropy(logits, target, reduction="none")
+    copied = weight > 1
+    share = (logits[copied].argmax(-1) == target[copied]).float().mean().item() if copied.any() else math.nan
+    return (loss * weight).sum() / weight.sum(), share
 
 
-def warm_start(model: SmallLM, batches: Iterator[list[list[Example]]], plan: WarmStart,
-               report: Callable[[int, float], None], average: Callable[[torch.Tensor], None] | None = None) -> None:
-    """Train in place. Each item of `batches` is one step: batches of a shared prefix each, losses averaged.
+def warm_start(model: SmallLM, steps: Iterator[Step], plan: WarmStart,
+               report: Callable[[int, float, float], None],
+               average: Callable[[torch.Tensor], None] | None = None) -> None:
+    """Train in place; `report` gets step, loss and the share of values copied of the step's first batch.
 
     With several processes, `average` replaces the flat gradient by its mean over them.
     """
@@ -66,12 +76,11 @@ def warm_start(model: SmallLM, batches: Iterator[list[list[Example]]], plan: War
         left = (plan.steps - step) / max(1, math.ceil(plan.decay * plan.steps))
         for group in optimizer.param_groups:
             group["lr"] = plan.lr * min(1.0, (step + 1) / plan.warmup, left)
-        parts = next(batches)
-        total = 0.0
-        for part in parts:
-            loss = weighted_loss(model, part, plan.environment_weight) / len(parts)
-            loss.backward()
-            total += loss.item()
+        shown: list[tuple[float, float]] = []
+        for factor, batch in next(steps):
+            loss, copied = weighted_loss(model, batch)
+            (factor * loss).backward()
+            shown.append((loss.item(), copied))
         if average is not None:
             flat = torch.cat([p.grad.flatten() for p in model.parameters()])
             average(flat)
@@ -80,4 +89,4 @@ def warm_start(model: SmallLM, batches: Iterator[list[list[Example]]], plan: War
         torch.nn.utils.clip_grad_norm_(model.parameters(), plan.clip)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
-        report(step, total)
+        report(step, *shown[0])
