@@ -91,13 +91,15 @@ def test_moving_a_control_moves_the_counts(attempts):
     assert bytes(shown._curve.value) != curve and curve.startswith(b"\x89PNG")
 
 
-def test_an_impossible_edge_is_told_and_changes_nothing(attempts):
+def test_an_edge_stops_before_its_neighbours(attempts):
     pytest.importorskip("ipywidgets")
     shown = explore(attempts)
     shown.controls["edge_2"].value = 0.05
-    assert "must start at" in shown._counts.value and shown.view.counts.tasks.tolist() == [1, 3, 1, 2, 2]
-    shown.controls["edge_2"].value = 0.41
-    assert "tasks kept" in shown._counts.value
+    assert shown.controls["edge_2"].value == 0.09 and shown.view.bands[1].high == 0.09
+    shown.controls["edge_3"].value = 0.99
+    assert shown.controls["edge_3"].value == 0.89 and shown.view.bands[2].high == 0.89
+    shown.controls["edge_4"].value = 0.99
+    assert shown.view.bands[3].high == 0.99 and "tasks kept" in shown._counts.value
 
 
 def test_the_static_part_comes_first_and_the_widget_leaves_no_text(attempts, monkeypatch):

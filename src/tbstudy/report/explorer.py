@@ -6,7 +6,6 @@ counts first, so that an executed notebook and its HTML hold them, then the cont
 
 from __future__ import annotations
 
-import html
 import io
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -244,7 +243,8 @@ class Explorer:
         c["n"] = w.IntSlider(view.n or most, min=1, max=most, continuous_update=False, description="attempts used",
                              layout=slim, style=wide)
         domains = sorted(set(view.attempts.domain.astype(str)))
-        c["domain"] = w.Dropdown(options=[("all", None), *((pretty(d), d) for d in domains)], value=view.domain,
+        # None would mean that nothing is chosen.
+        c["domain"] = w.Dropdown(options=[("all", ""), *((pretty(d), d) for d in domains)], value=view.domain or "",
                                  description="domain", layout=slim, style=wide)
         c["keep"] = w.SelectMultiple(options=[(pretty(b.name), b.name) for b in view.bands], rows=len(view.bands),
                                      value=[b.name for b in view.bands if b.keep], description="bands kept",
@@ -259,17 +259,28 @@ class Explorer:
         self.widget = w.VBox([w.HBox([left, w.VBox([self._counts, self._bars])]), w.HBox([c["task"], self._curve])])
         self._recount(None)
 
+    def _keep_order(self, moved_edge: Any) -> None:
+        """Stop an edge before its neighbours."""
+        edges = self._edges()
+        at = edges.index(moved_edge)
+        low = edges[at - 1].value + 0.01 if at else moved_edge.min
+        high = edges[at + 1].value - 0.01 if at + 1 < len(edges) else moved_edge.max
+        moved_edge.value = round(min(max(moved_edge.value, low), high), 2)
+
+    def _edges(self) -> list[Any]:
+        return [control for name, control in self.controls.items() if name.startswith("edge_")]
+
     def _recount(self, change: Any) -> None:
-        c = self.controls
-        edges = [c[name].value for name in c if name.startswith("edge_")]
+        c, edges = self.controls, self._edges()
+        if change is not None and change.owner in edges:
+            before = change.owner.value
+            self._keep_order(change.owner)
+            if change.owner.value != before:
+                return  # the correction comes in as a change of its own
         gated = self.reference if "gate" in c and c["gate"].value else None
-        try:
-            view = replace(self.first, n=c["n"].value, domain=c["domain"].value, solvable=gated)
-            view = view.with_edges(*edges).keeping(*c["keep"].value)
-            counts, bars = view._repr_html_(), png(view.figure())
-        except StudyError as error:
-            self._counts.value = f"<p><b>{html.escape(str(error))}</b></p>"
-            return
+        view = replace(self.first, n=c["n"].value, domain=c["domain"].value or None, solvable=gated)
+        view = view.with_edges(*(edge.value for edge in edges)).keeping(*c["keep"].value)
+        counts, bars = view._repr_html_(), png(view.figure())
         self.view, self._counts.value, self._bars.value = view, counts, bars
         chosen = c["task"].value
         rows = view.table.sort_values(["mean", "uid"])
