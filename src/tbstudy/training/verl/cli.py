@@ -181,16 +181,8 @@ def run_plan(options: argparse.Namespace) -> int:
     run = _load(options)
     given = forecast.Assumptions(**{name: getattr(options, name) for name in
                                     forecast.Assumptions.__dataclass_fields__})
-    shape = ({"parameters": options.parameters, "kv_bytes": None} if options.parameters else
-             forecast.model_shape(run.path(run.config.model.path)))
-    found = forecast.rollouts(run, load_pool(options.pool or run.path(run.config.data.pool)), given.system_error_rate)
-    tables = [
-        ("Topology", forecast.topology(run)),
-        ("Memory", forecast.memory(run, shape["parameters"], shape["kv_bytes"])),
-        ("Rollouts of an update, before any training", forecast.rollout_table(found)),
-        ("On paper", forecast.plan(run, found, given)),
-        ("Assumptions", forecast.assumptions_table(given))]
+    tables = forecast.tables(run, load_pool(options.pool or run.path(run.config.data.pool)), given, options.parameters)
     print(f"{run.config.run} ({shlex.quote(str(run.file))})")
-    for title, table in tables:
+    for title, table in tables.items():
         print(f"\n{title}\n\n{table.to_markdown(index=False, floatfmt=',.6g')}")
     return 0

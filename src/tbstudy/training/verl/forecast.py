@@ -154,6 +154,21 @@ def rollouts(run: Run, pool: PoolManifest, system_error_rate: float = 0.0, *, up
                            float(np.quantile(played, 0.95)), float(played.mean()) * c.update.rollouts)
 
 
+def tables(run: Run, pool: PoolManifest, given: Assumptions | None = None, parameters: float | None = None
+           ) -> dict[str, pd.DataFrame]:
+    """Everything that a forecast says, by title. `parameters` of the model are counted in its folder when left out.
+
+    Raises:
+        StudyError: the model's folder is not there and `parameters` is not given, or the pool cannot train.
+    """
+    given = given or Assumptions()
+    shape = {"parameters": parameters, "kv_bytes": None} if parameters else model_shape(run.path(run.config.model.path))
+    found = rollouts(run, pool, given.system_error_rate)
+    return {"Topology": topology(run), "Memory": memory(run, shape["parameters"], shape["kv_bytes"]),
+            "Rollouts of an update, before any training": rollout_table(found), "On paper": plan(run, found, given),
+            "Assumptions": assumptions_table(given)}
+
+
 def rollout_table(found: RolloutForecast) -> pd.DataFrame:
     """Columns what, value."""
     names = {"tasks": "tasks in the split", "zero_variance_share": "expected share of zero-variance groups",
