@@ -60,7 +60,7 @@ class FakeWorld(preflight.World):
     def nodes_seen(self, run):
         return self.told.get("nodes", ["a", "b", "c"])
 
-    def hooks(self):
+    def hooks(self, run):
         return self.told.get("hooks", {"lm_head_device": "active", "init_marker": "fixed upstream"})
 
     def compose(self, run, extra):

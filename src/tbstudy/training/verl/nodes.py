@@ -124,12 +124,16 @@ def cluster_gpus(address: str) -> list[int]:
         import ray
     except ImportError:
         raise StudyError("Ray is not installed here (pip install 'tbstudy[verl]')") from None
+    connected = ray.is_initialized()
     try:
-        if not ray.is_initialized():
+        if not connected:
             ray.init(address=address, logging_level="ERROR", log_to_driver=False)
         nodes = ray.nodes()
     except (ConnectionError, ValueError, RuntimeError) as error:
         raise StudyError(f"no Ray cluster answers at {address!r} ({error}); start it with `tbstudy ray head`") from None
+    finally:
+        if not connected and ray.is_initialized():
+            ray.shutdown()  # the trainer connects by itself, as a job of its own
     return [int(node["Resources"].get("GPU", 0)) for node in nodes if node["Alive"]]
 
 

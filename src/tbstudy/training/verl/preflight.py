@@ -113,15 +113,23 @@ class World:
 
         return marks(run)
 
-    def hooks(self) -> dict[str, str]:
-        """How each hook stands here.
+    def hooks(self, run: Run) -> dict[str, str]:
+        """How each hook stands here, those of the CPU platform included where the run is on it.
 
         Raises:
-            StudyError: one refuses.
+            StudyError: one refuses, or verl is not installed.
         """
-        from tbstudy.training.verl.hooks import report
+        from tbstudy.training.verl.compose import verl_missing
+        from tbstudy.training.verl.hooks import HOOKS, report
 
-        return dict(report())
+        if reason := verl_missing():
+            raise StudyError(reason)
+        found = dict(report(HOOKS))
+        if run.config.cluster.platform == "cpu":
+            from tbstudy.training.verl.cpu.plugin import HOOKS as CPU_HOOKS
+
+            found |= report(CPU_HOOKS)
+        return found
 
     def compose(self, run: Run, extra: Sequence[str]) -> None:
         """Let verl read the configuration.
@@ -230,7 +238,7 @@ def verl_accepts(run: Run, world: World, extra: Sequence[str] = ()) -> str:
 
 
 def hooks_are_active(run: Run, world: World) -> str:
-    bad = [f"{name}: {state}" for name, state in world.hooks().items() if state not in ("active", "fixed upstream")]
+    bad = [f"{name}: {state}" for name, state in world.hooks(run).items() if state not in ("active", "fixed upstream")]
     return f"{'; '.join(bad)}. Install the packages that the hooks repair (see pins)" if bad else ""
 
 
