@@ -98,3 +98,15 @@ def test_an_empty_split_is_refused(manifest):
     manifest.tasks = [task for task in manifest.tasks if task.split == "train"]
     with pytest.raises(StudyError, match="is empty"):
         forecast.rollouts(run, manifest)
+
+
+def test_overview_holds_what_a_notebook_shows(manifest, tmp_path, monkeypatch):
+    from tbstudy.training.verl import launch
+    from tbstudy.training.verl.overview import overview
+
+    monkeypatch.setattr(launch, "verl_missing", lambda: "not installed: verl")
+    seen = overview(REFERENCE, pool=tmp_path / "p.json", parameters=27e9, changes={"root": str(tmp_path)})
+    assert "verl.trainer.main_ppo" in seen.command and (seen.rules.problem == "ok").all()
+    assert list(seen.tables) == ["Topology", "Memory", "Rollouts of an update, before any training", "On paper",
+                                 "Assumptions"]
+    assert seen.training is None
