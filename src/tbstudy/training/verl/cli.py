@@ -57,7 +57,7 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
     _config(plan)
     plan.add_argument("--pool", type=Path, metavar="POOL.json", help="instead of data.pool")
     plan.add_argument("--parameters", type=float, metavar="N", help="of the model, when its folder is not here")
-    from tbstudy.training.verl.forecast import Assumptions
+    from tbstudy.training.verl.assumptions import Assumptions
 
     for name, default in Assumptions.__dataclass_fields__.items():
         plan.add_argument(f"--{name.replace('_', '-')}", type=float, default=default.default, metavar="X",
@@ -179,8 +179,8 @@ def run_plan(options: argparse.Namespace) -> int:
     from tbstudy.training.verl import forecast
 
     run = _load(options)
-    given = forecast.Assumptions(**{name: getattr(options, name) for name in
-                                    forecast.Assumptions.__dataclass_fields__})
+    given = forecast.Assumptions(**{name: getattr(options, name)
+                                    for name in forecast.Assumptions.__dataclass_fields__})
     tables = forecast.tables(run, load_pool(options.pool or run.path(run.config.data.pool)), given, options.parameters)
     print(f"{run.config.run} ({shlex.quote(str(run.file))})")
     for title, table in tables.items():
