@@ -259,3 +259,14 @@ def test_extra_body_reaches_the_server_and_none_leaves_a_field_out(server):
     ask(client(server, extra_body={"chat_template_kwargs": {"enable_thinking": False}}), temperature=0.5, seed=None)
     assert server.seen[-1] == {"model": "small", "messages": MESSAGES, "temperature": 0.5,
                                "chat_template_kwargs": {"enable_thinking": False}}
+
+
+def test_a_line_for_each_request_does_not_bury_the_output(server, caplog):
+    logging.getLogger("httpx2").setLevel(logging.NOTSET)
+    caplog.set_level(logging.INFO)
+    ask(client(server), 2)
+    assert not [r for r in caplog.records if r.name == "httpx2"]
+    logging.getLogger("httpx2").setLevel(logging.INFO)
+    ask(client(server))
+    assert [r for r in caplog.records if r.name == "httpx2"], "who asks for them gets them"
+    logging.getLogger("httpx2").setLevel(logging.NOTSET)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import os
 import random
 import re
@@ -344,6 +345,10 @@ class Client:
 
         loop = asyncio.get_running_loop()
         if self._sdk is None or self._loop is not loop:
+            # Tool servers in this process turn on logging for everybody; a line a request would bury a campaign.
+            requests = logging.getLogger("httpx2")
+            if requests.level == logging.NOTSET:
+                requests.setLevel(logging.WARNING)
             # Connections and semaphores belong to the loop that made them.
             self._sdk = openai.AsyncOpenAI(base_url=self.endpoint.base_url, api_key=self._key, max_retries=0,
                                            timeout=self.endpoint.timeout_seconds)
