@@ -113,7 +113,8 @@ def test_a_refused_request_is_a_system_fault_and_an_overflow_has_its_own_name(se
     assert not isinstance(caught.value, ContextOverflow)
     for fault in (lambda request: overflow(5000, 4096), status(400, "no", "context_length_exceeded"),
                   status(400, "the request exceeds the available context size"),
-                  status(422, "prompt is too long: 210000 tokens > 200000 maximum")):
+                  status(422, "prompt is too long: 210000 tokens > 200000 maximum"),
+                  status(400, "litellm.ContextWindowExceededError")):
         server.faults, before = [fault], len(server.seen)
         with pytest.raises(ContextOverflow, match="^context overflow: "):
             ask(client(server))

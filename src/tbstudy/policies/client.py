@@ -1,8 +1,8 @@
 """Model endpoints: one OpenAI-compatible call with retries, bounded concurrency, and an account of tokens and cost.
 
 Whatever goes wrong on the way is one of three things. Trouble that passes (429, 5xx, time-outs, dropped connections,
-replies that are no valid JSON) is tried again with growing, jittered pauses, no sooner than the server's Retry-After
-says, and becomes a `SystemFault` of the role that asked once the tries are used up. A request that can never work
+replies that are no valid JSON) is tried again with growing, jittered pauses, or when the server's Retry-After says
+(within the longest pause), and becomes a `SystemFault` of the role that asked once the tries are used up. A request that can never work
 (wrong key, no such model, quota used up) is a `StudyError`. A conversation that no longer fits is a `ContextOverflow`.
 """
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _PASSING = frozenset({408, 409, 425, 429})
 # How servers say that a conversation does not fit: OpenAI, vLLM, SGLang, llama.cpp, Anthropic-compatible gateways.
 _OVERFLOW = re.compile(
-    r"context[_ ]length|context window|context size|maximum (model|sequence) length|max_model_len|longer than the "
+    r"context[_ ]?(length|window|size)|maximum (model|sequence) length|max_model_len|longer than the "
     r"(model|maximum)|prompt is too long|input is too long|too many (input )?tokens|reduce the length", re.IGNORECASE)
 _attempt: ContextVar[list[Usage] | None] = ContextVar("tbstudy_attempt_usage", default=None)
 
