@@ -2,8 +2,9 @@
 
 Whatever goes wrong on the way is one of three things. Trouble that passes (429, 5xx, time-outs, dropped connections,
 replies that are no valid JSON) is tried again with growing, jittered pauses, or when the server's Retry-After says
-(within the longest pause), and becomes a `SystemFault` of the role that asked once the tries are used up. A request that can never work
-(wrong key, no such model, quota used up) is a `StudyError`. A conversation that no longer fits is a `ContextOverflow`.
+(within the longest pause), and becomes a `SystemFault` of the role that asked once the tries are used up. A request
+that can never work (wrong key, no such model, quota used up) is a `StudyError`. A conversation that no longer fits is
+a `ContextOverflow`.
 """
 
 from __future__ import annotations
