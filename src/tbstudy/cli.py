@@ -34,7 +34,6 @@ def main(argv: list[str] | None = None) -> int:
     base.add_argument("--out", default="data/recorded/base_policy", metavar="FOLDER")
     base.add_argument("--dataset", default="data/demo", metavar="FOLDER")
     base.add_argument("--seed", type=int, help="another seed than the default")
-    base.add_argument("--steps", type=int, help="fewer or more warm-start steps than the default")
     base.set_defaults(run=_base_policy)
 
     for name in _PARTS:
@@ -71,8 +70,7 @@ def _base_policy(args: argparse.Namespace) -> int:
 
     from tbstudy_demo.base_policy import BuildPlan, build
     from tbstudy_demo.gate import check_gate
-    changed = {k: v for k, v in (("seed", args.seed), ("steps", args.steps)) if v is not None}
-    plan = replace(BuildPlan(), **changed)
+    plan = BuildPlan() if args.seed is None else replace(BuildPlan(), seed=args.seed)
 
     def report(step: int, loss: float, copied: float) -> None:
         if (step + 1) % 50 == 0:

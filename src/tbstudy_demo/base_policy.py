@@ -26,12 +26,25 @@ from tbstudy_demo.words import atoms
 
 
 @dataclass(frozen=True, slots=True)
+class Phase:
+    """A stretch of training with its own learning-rate schedule.
+
+    The first `copy_steps` of `steps` repeat random sequences, which settles the copying circuit; the rest take
+    demonstrations. Copied values weigh more than other generated tokens: drawn ones (ids, names, amounts), and with
+    `heavy_facts` also the words that decide branches (true, null, status names).
+    """
+
+    steps: int
+    lr: float
+    copy_steps: int = 0
+    heavy_facts: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class BuildPlan:
     """All that decides the base policy.
 
-    The first `copy_steps` of `steps` repeat random sequences, which settles the copying circuit; the rest take
-    `batch` demonstrations and `copies` repeated sequences (times `copy_factor`) per process. Copied values weigh
-    `value_weight` times as much as other generated tokens.
+    A step takes `batch` demonstrations and `copies` repeated sequences (times `copy_factor`) in each of `processes`.
     """
 
     seed: int = 20260301
@@ -39,14 +52,17 @@ class BuildPlan:
     hidden_size: int = 96
     intermediate_size: int = 240
     layers: int = 3
-    copy_steps: int = 150
-    steps: int = 1100
-    lr: float = 3e-3
+    phases: tuple[Phase, ...] = (Phase(1100, 3e-3, copy_steps=150), Phase(900, 2e-3, heavy_facts=True))
     batch: int = 24
     copies: int = 8
     copy_factor: float = 0.2
     value_weight: float = 3.0
     processes: int = 2
+
+    @property
+    def steps(self) -> int:
+        """Steps of all phases."""
+        return sum(phase.steps for phase in self.phases)
 
 
 #: System texts of a domain's tasks by domain name, as the dataset has them.
@@ -126,7 +142,8 @@ def encode(demo: Demonstration, tokenizer: Any, systems: Systems) -> tuple[list[
     return trajectory.prompt_ids, trajectory.response_ids, trajectory.response_mask
 
 
-def steps(of: list[Cell], tokenizer: Any, systems: Systems, plan: BuildPlan, seed: int) -> Iterator[Step]:
+def steps(of: list[Cell], tokenizer: Any, systems: Systems, plan: BuildPlan, phase: Phase, seed: int
+          ) -> Iterator[Step]:
     """Endless steps of one process: repeated sequences first, then demonstrations of one domain beside a few."""
     rng = random.Random(f"steps|{seed}")
     names = sorted({c.domain.name for c in of})
@@ -134,7 +151,11 @@ def steps(of: list[Cell], tokenizer: Any, systems: Systems, plan: BuildPlan, see
     ready: dict[str, list[list[Example]]] = {n: [] for n in names}
     queue: list[str] = []
     values = {tokenizer.convert_tokens_to_ids(a) for a in atoms()}
-    for _ in range(plan.copy_steps):
+    heavy = set(values)
+    if phase.heavy_facts:
+        heavy |= {tokenizer.convert_tokens_to_ids(a)
+                  for a in value_atoms(list({c.domain.name: c.domain for c in of}.values()), of)}
+    for _ in range(phase.copy_steps):
         yield [(1.0, repeated(rng, sorted(values), len(tokenizer), 4 * plan.copies))]
     while True:
         if not queue:
@@ -145,7 +166,7 @@ def steps(of: list[Cell], tokenizer: Any, systems: Systems, plan: BuildPlan, see
             rows = [encode(d, tokenizer, systems) for d in islice(streams[name], plan.batch * 3)]
             shared = _common_prefix([prompt for prompt, _, _ in rows])
             examples = [Example(tuple(p[:shared]), tuple(p[shared:] + r),
-                                (0.0,) * (len(p) - shared) + _weights(p, r, m, values, plan.value_weight))
+                                (0.0,) * (len(p) - shared) + _weights(p, r, m, heavy, plan.value_weight))
                         for p, r, m in rows]
             examples.sort(key=lambda e: len(e.ids))
             ready[name] = [examples[i:i + plan.batch] for i in range(0, len(examples), plan.batch)]
@@ -193,42 +214,58 @@ def build(folder: Path, dataset: Path, plan: BuildPlan = BuildPlan(),
     """Train the base policy and write it to `folder` (transformers checkpoint, tokenizer, build.json).
 
     The processes average their gradients each step; with the same plan the result is the same on the same machine.
+    A build that was stopped continues with the phase it was in.
     """
     import torch.multiprocessing as mp
 
-    domains, systems = [load(name) for name in DOMAINS], systems_of(dataset)
-    tokenizer = make_tokenizer(domains, cells(domains, plan.seed), systems, plan.seed, plan.vocab_size)
-    tokenizer.save_pretrained(folder)
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    started = time.perf_counter()
-    queue = mp.get_context("spawn").SimpleQueue()
-    context = mp.spawn(_train, (plan, folder, systems, port, queue), nprocs=plan.processes, join=False)
+    systems, started = systems_of(dataset), time.perf_counter()
+    work = folder.with_name(f".{folder.name}.phases")
+    if not (work / "tokenizer.json").exists():
+        domains = [load(name) for name in DOMAINS]
+        make_tokenizer(domains, cells(domains, plan.seed), systems, plan.seed, plan.vocab_size).save_pretrained(work)
     losses: list[float] = []
-    while not context.join(timeout=0.5):
-        while not queue.empty():
-            step, loss, copied = queue.get()
-            losses.append(loss)
-            report(step, loss, copied)
+    done = 0
+    for index, phase in enumerate(plan.phases):
+        if not (work / str(index) / "model.safetensors").exists():
+            with socket.socket() as probe:
+                probe.bind(("127.0.0.1", 0))
+                port = probe.getsockname()[1]
+            queue = mp.get_context("spawn").SimpleQueue()
+            context = mp.spawn(_train, (plan, index, work, systems, port, queue), nprocs=plan.processes, join=False)
+            alive = True
+            while alive:
+                alive = not context.join(timeout=0.5)
+                while not queue.empty():
+                    step, loss, copied = queue.get()
+                    losses.append(loss)
+                    report(done + step, loss, copied)
+        done += phase.steps
+    for file in work.iterdir():
+        if file.is_file():
+            write_atomic(folder / file.name, file.read_bytes())
+    for file in (work / str(len(plan.phases) - 1)).iterdir():
+        write_atomic(folder / file.name, file.read_bytes())
     card = {"plan": asdict(plan), "seconds": round(time.perf_counter() - started),
-            "loss": {"first": losses[0], "last_50": sum(losses[-50:]) / len(losses[-50:])} if losses else {}}
+            "loss_of_last_50_steps": sum(losses[-50:]) / max(1, len(losses[-50:]))}
     write_atomic(folder / "build.json", (json.dumps(card, indent=1) + "\n").encode())
 
 
-def _train(rank: int, plan: BuildPlan, folder: Path, systems: Systems, port: int, queue: Any) -> None:
+def _train(rank: int, plan: BuildPlan, index: int, work: Path, systems: Systems, port: int, queue: Any) -> None:
     import torch
     import torch.distributed as dist
 
     torch.set_num_threads(1)
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
     dist.init_process_group("gloo", rank=rank, world_size=plan.processes)
-    tokenizer = load_tokenizer(folder)
+    tokenizer, phase = load_tokenizer(work), plan.phases[index]
     habits = cells([load(name) for name in DOMAINS], plan.seed)
-    model = SmallLM(SmallConfig(vocab_size=len(tokenizer), hidden_size=plan.hidden_size,
-                                intermediate_size=plan.intermediate_size,
-                                num_hidden_layers=plan.layers)).initialise(plan.seed)
-    data = steps(habits, tokenizer, systems, plan, plan.seed + 1000 * (rank + 1))
+    if index:
+        model = SmallLM.load(work / str(index - 1))
+    else:
+        model = SmallLM(SmallConfig(vocab_size=len(tokenizer), hidden_size=plan.hidden_size,
+                                    intermediate_size=plan.intermediate_size,
+                                    num_hidden_layers=plan.layers)).initialise(plan.seed)
+    data = steps(habits, tokenizer, systems, plan, phase, plan.seed + 1000 * (rank + 1) + 100 * index)
 
     def average(gradient: torch.Tensor) -> None:
         dist.all_reduce(gradient)
@@ -238,8 +275,8 @@ def _train(rank: int, plan: BuildPlan, folder: Path, systems: Systems, port: int
         if rank == 0:
             queue.put((step, loss, copied))
 
-    warm_start(model, data, WarmStart(steps=plan.steps, lr=plan.lr), report, average)
+    warm_start(model, data, WarmStart(steps=phase.steps, lr=phase.lr), report, average)
     if rank == 0:
-        model.save(folder, eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.pad_token_id)
+        model.save(work / str(index), eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.pad_token_id)
     dist.barrier()
     dist.destroy_process_group()
