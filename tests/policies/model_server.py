@@ -50,7 +50,7 @@ class ModelServer:
 
     `faults` are taken from the front, one a request: a function of the request that answers in its place, or None
     for a normal answer. `script` answers chat requests with message dicts instead of the model. `seen` holds the
-    bodies of all requests, `starts` their times.
+    bodies of all requests, `headers` their headers.
     """
 
     def __init__(self, brain: Brain | None, *, raw: str = "none", usage: bool = True,
@@ -59,7 +59,6 @@ class ModelServer:
         self.faults: list[Callable[[Request], Response] | None] = []
         self.seen: list[dict] = []
         self.headers: list[dict] = []
-        self.starts: list[float] = []
         self.running = self.most = 0
         app = Starlette(routes=[Route("/v1/chat/completions", self._chat, methods=["POST"]),
                                 Route("/v1/completions", self._complete, methods=["POST"])])
@@ -81,7 +80,6 @@ class ModelServer:
         self._socket.close()
 
     async def _answer(self, request: Request, make: Callable[[dict], Response]) -> Response:
-        self.starts.append(time.monotonic())
         self.seen.append(json.loads(await request.body()))
         self.headers.append(dict(request.headers))
         fault = self.faults.pop(0) if self.faults else None
@@ -171,11 +169,14 @@ def said(body: str, kind: str = "application/json") -> Callable[[Request], Respo
     return lambda request: Response(body, media_type=kind)
 
 
+LATE = b'{"choices": [{"message": {"content": "late"}}]}'
+
+
 def hang(seconds: float) -> Callable[[Request], object]:
-    """No answer for a while, then an error."""
+    """No answer for a while, then a good one."""
     async def wait(request: Request) -> Response:
         await asyncio.sleep(seconds)
-        return Response(status_code=500)
+        return Response(LATE, media_type="application/json")
     return wait
 
 
@@ -193,7 +194,7 @@ class _Trickle(Response):
         for _ in range(600):
             await send({"type": "http.response.body", "body": b" ", "more_body": True})
             await asyncio.sleep(0.05)
-        await send({"type": "http.response.body", "body": b""})
+        await send({"type": "http.response.body", "body": LATE})
 
 
 def torn(request: Request) -> Response:

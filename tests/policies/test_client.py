@@ -8,6 +8,7 @@ import logging
 import time
 
 import pytest
+import stamina
 from model_server import ModelServer, hang, overflow, said, status, torn, trickle
 
 from tbstudy.errors import StudyError, SystemFault
@@ -66,12 +67,10 @@ def test_passing_trouble_is_tried_again_then_a_system_fault_of_the_role(server, 
 @pytest.mark.parametrize("fault", [hang(20), trickle], ids=["silence", "a trickle that never ends"])
 def test_a_call_has_a_time_limit_whatever_the_server_does(server, no_pauses, fault):
     server.faults = [fault]
-    started = time.monotonic()
-    assert ask(client(server, tries=2, timeout_seconds=0.4)).message.content == "fine"
-    assert time.monotonic() - started < 15, "the limit is for the whole call"
+    assert ask(client(server, tries=2, timeout_seconds=2.0)).message.content == "fine", "given up, not waited for"
     server.faults = [fault] * 2
-    with pytest.raises(SystemFault, match="no answer within 0.4 s, 2 times"):
-        ask(client(server, tries=2, timeout_seconds=0.4))
+    with pytest.raises(SystemFault, match="no answer within 2 s, 2 times"):
+        ask(client(server, tries=2, timeout_seconds=2.0))
 
 
 def test_nobody_there_and_a_server_that_hangs_up_at_once(no_pauses):
@@ -121,34 +120,33 @@ def test_a_refused_request_is_a_system_fault_and_an_overflow_has_its_own_name(se
         assert len(server.seen) == before + 1, "not retried"
 
 
-def test_retry_after_is_obeyed_with_jitter_and_bounded(server):
+@pytest.fixture
+def pauses():
+    """The pauses before retries, in seconds, as they are planned."""
+    found = []
+    hooks = stamina.instrumentation.get_on_retry_hooks()
+    stamina.instrumentation.set_on_retry_hooks([lambda details: found.append(details.wait_for)])
+    yield found
+    stamina.instrumentation.set_on_retry_hooks(hooks)
+
+
+def test_retry_after_is_obeyed_with_jitter_and_bounded(server, pauses):
     date = email.utils.formatdate(time.time() + 3600, usegmt=True)
-    server.faults = [status(429, Retry_After="0.4"), status(503, retry_after_ms="200"), status(429, Retry_After=date)]
+    server.faults = [status(429, Retry_After="0.4"), status(503, retry_after_ms="200"), status(429, Retry_After=date),
+                     status(429, Retry_After="soon")]
     one = client(server, max_pause_seconds=0.5)
     assert ask(one).message.content == "fine"
-    waits = [b - a for a, b in zip(server.starts, server.starts[1:], strict=False)]
-    assert waits[0] >= 0.4 and waits[1] >= 0.2 and 0.5 <= waits[2] < 30
-    assert one.meter.of("policy").retries == 3
-    said_one = status(429, Retry_After="1")
-    server.faults, server.starts = [said_one] * 6, []
-    one = client(server, max_pause_seconds=1e-3)
-    pauses = {one._pause(_status_error(said_one)) for _ in range(8)}
-    assert len(pauses) == 8, "jittered"
+    assert 0.4 <= pauses[0] <= 0.6 and 0.2 <= pauses[1] <= 0.4 and 0.5 <= pauses[2] <= 1.5 and pauses[3] <= 0.5
+    assert one.meter.of("policy").retries == 4
+    server.faults = [status(429, Retry_After="0.01")] * 5
+    ask(one)
+    assert len(set(pauses[4:])) == 5, "jittered"
 
 
-def _status_error(fault):
-    import httpx2
-    import openai
-
-    response = httpx2.Response(429, headers={"retry-after": "1"}, request=httpx2.Request("POST", "http://x"))
-    return openai.RateLimitError("slow down", response=response, body=None)
-
-
-def test_pauses_grow_without_an_order_from_the_server(server):
+def test_pauses_grow_without_an_order_from_the_server(server, pauses):
     server.faults = [status(500)] * 2
     assert ask(client(server)).message.content == "fine"
-    waits = [b - a for a, b in zip(server.starts, server.starts[1:], strict=False)]
-    assert waits[0] >= 0.5 and waits[1] >= 1.0
+    assert 0.5 <= pauses[0] <= 1.5 and 1.0 <= pauses[1] <= 2.0
 
 
 def test_the_number_of_calls_at_once_is_bounded(server):

@@ -90,8 +90,8 @@ def test_a_probe_ends_in_a_histogram_with_every_token_counted(study, no_pauses):
 
 def test_what_cannot_be_retried_is_a_system_error_and_repair_plays_it_again(study, no_pauses):
     with ModelServer(None, script=Desk()) as server:
-        server.faults = [status(500)] * 6 + [None, hang(3)] + [said("no json", "text/plain")] * 6
-        one = study(server.url, policy__endpoint__concurrency=1, policy__endpoint__timeout_seconds=1.0)
+        server.faults = [status(500)] * 6 + [None, hang(30)] + [said("no json", "text/plain")] * 6
+        one = study(server.url, policy__endpoint__concurrency=1, policy__endpoint__timeout_seconds=5.0)
         result, attempts = probe(one)
         assert result.system_errors == attempts.system_error.sum() == 2
         assert set(attempts.error_type[attempts.system_error]) == {"policy"}
