@@ -52,7 +52,8 @@ class BuildPlan:
     hidden_size: int = 96
     intermediate_size: int = 240
     layers: int = 3
-    phases: tuple[Phase, ...] = (Phase(1100, 3e-3, copy_steps=150), Phase(900, 2e-3, heavy_facts=True))
+    phases: tuple[Phase, ...] = (Phase(1100, 3e-3, copy_steps=150), Phase(900, 2e-3, heavy_facts=True),
+                                 Phase(900, 2e-3, heavy_facts=True))
     batch: int = 24
     copies: int = 8
     copy_factor: float = 0.2
