@@ -36,6 +36,12 @@ def main(argv: list[str] | None = None) -> int:
     base.add_argument("--seed", type=int, help="another seed than the default")
     base.set_defaults(run=_base_policy)
 
+    keep = commands.add_parser("record", help="pack a finished study into a small folder, as data/recorded/laptop is")
+    keep.add_argument("config", help="the study's configuration file")
+    keep.add_argument("out", help="folder to write; must not exist")
+    keep.add_argument("--study", metavar="FOLDER", help="the study's folder (default: runs/<study>)")
+    keep.set_defaults(run=_record)
+
     for name in _PARTS:
         importlib.import_module(name).add_parser(commands)
     args = parser.parse_args(argv)
@@ -61,6 +67,16 @@ def _run(args: argparse.Namespace) -> int:
               f"{result.notebook}")
     if not args.stages and any(r.executed for r in results):
         print(f"report: {freeze_report(study, args.report_to) / 'report.html'}")
+    return 0
+
+
+def _record(args: argparse.Namespace) -> int:
+    from pathlib import Path
+
+    from tbstudy.config import load_study
+    from tbstudy.recorded import record
+
+    print(record(load_study(args.config, args.study), Path(args.out)))
     return 0
 
 

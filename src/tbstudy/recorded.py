@@ -1,0 +1,34 @@
+"""A finished study as a small folder to commit: records packed, what can be rebuilt left out."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+from tbstudy.config import Study
+from tbstudy.errors import StudyError
+from tbstudy.stages import BANDS, EVALUATION, POOL, PROBE, train_folder
+from tbstudy.store import write_atomic
+
+
+def record(study: Study, out: Path) -> Path:
+    """Write `study`'s records, pool, training tables and trained checkpoints to `out`, which must not exist.
+
+    Raises:
+        StudyError: the study is not finished, or `out` exists.
+    """
+    if out.exists():
+        raise StudyError(f"{out}: exists; remove it or name another folder")
+    for name in (PROBE, *EVALUATION.values()):
+        source = study.folder / name
+        if not source.is_file():
+            raise StudyError(f"{source}: not there; run the study to its end first")
+        # No time stamp: the same records give the same bytes.
+        write_atomic(out / f"{name}.gz", gzip.compress(source.read_bytes(), compresslevel=9, mtime=0))
+    files = [study.folder / BANDS, study.folder / POOL]
+    for arm in study.config.train.arms:
+        folder = train_folder(study, arm)
+        files += [folder / "training.jsonl", *(folder / "checkpoint").iterdir()]
+    for file in files:
+        write_atomic(out / file.relative_to(study.folder), file.read_bytes())
+    return out
