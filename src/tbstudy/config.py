@@ -113,7 +113,7 @@ class TrainConfig(Section):
     rollouts: int = Field(default=8, gt=1)
     oversample: float = Field(default=2.0, ge=1)
     max_rounds: int = Field(default=4, gt=0)
-    lr: float = Field(default=1.0e-3, gt=0)
+    lr: float = Field(default=5.0e-4, gt=0)
     clip_low: float = Field(default=0.2, gt=0)
     clip_high: float = Field(default=0.2, gt=0)
     normalise_by_std: bool = False

@@ -122,7 +122,7 @@ def _execute(study: Study, stage: str, parameters: dict[str, Any], out: Path, sh
     from papermill.exceptions import PapermillExecutionError
 
     out.parent.mkdir(parents=True, exist_ok=True)
-    scratch = out.with_name(f".{out.name}.running")
+    scratch = out.with_name(f".running.{out.name}")
     os.environ[MODE] = "lines"
     stop = threading.Event()
     bar = threading.Thread(target=_show_bar, args=(study.folder / ".progress.json", stage, stop), daemon=True)
