@@ -88,6 +88,11 @@ def test_calls():
     assert [c.tool for c in golden_calls(TASKS["ledger_talk.py:test_history"])] == ["transfer"]
     call = Call("t", {"a": "some words", "b": "word", "c": 3, "d": " "})
     assert [(name, c.parameters["a"]) for name, c in rewritten(call)] == [("a", "Quite another text.")]
+    deep = Call("t", {"item": {"subject": "two words", "n": 1}, "list": ["x", "y z", {"k": "v w"}]})
+    changed = dict(rewritten(deep))
+    assert list(changed) == ["item.subject", "list.[]", "list.[].k"]
+    assert changed["list.[]"].parameters == {**deep.parameters, "list": ["x", "Quite another text.", {"k": "v w"}]}
+    assert changed["item.subject"].parameters["item"] == {"subject": "Quite another text.", "n": 1}
 
 
 def command(*words):

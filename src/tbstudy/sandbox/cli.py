@@ -74,6 +74,8 @@ def replay(args: argparse.Namespace) -> int:
         done += 1
         if sys.stderr.isatty():
             print(f"\r{done} trials, last {trial.uid} {trial.variant:<10}", end="", file=sys.stderr, flush=True)
+        elif done % 500 == 0:
+            print(f"{done} trials", file=sys.stderr, flush=True)
 
     async def run() -> tuple[Report, list[str]]:
         sandbox = open_sandbox(transport, used, proxy_url=args.proxy_url, call_seconds=args.call_seconds,

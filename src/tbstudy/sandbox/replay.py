@@ -12,7 +12,7 @@ import asyncio
 import hashlib
 import json
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -302,9 +302,21 @@ async def _make(session: Session, call: Call, messages: list[dict[str, Any]]) ->
 
 
 def rewritten(call: Call) -> list[tuple[str, Call]]:
-    """The call with each of its free texts (those with a space in them) replaced, by argument name."""
-    return [(name, replace(call, parameters={**call.parameters, name: _OTHER_TEXT}))
-            for name, value in call.parameters.items() if isinstance(value, str) and " " in value.strip()]
+    """The call with each of its free texts (those with a space in them) replaced, by the path to the argument."""
+    return [(path, replace(call, parameters=parameters)) for path, parameters in _with_other_text(call.parameters)]
+
+
+def _with_other_text(value: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, str) and " " in value.strip():
+        yield "", _OTHER_TEXT
+    elif isinstance(value, Mapping):
+        for key, inner in value.items():
+            for path, changed in _with_other_text(inner):
+                yield f"{key}.{path}".rstrip("."), {**value, key: changed}
+    elif isinstance(value, list):
+        for i, inner in enumerate(value):
+            for path, changed in _with_other_text(inner):
+                yield f"[].{path}".rstrip("."), [*value[:i], changed, *value[i + 1:]]
 
 
 def _varied(calls: list[Call]) -> list[Call]:
