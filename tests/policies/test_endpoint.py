@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
-from model_server import ModelServer, hang, overflow, said, status, torn
+from model_server import Brain, ModelServer, hang, overflow, said, status, torn
 
 from tbstudy.config import PolicyConfig
 from tbstudy.errors import StudyError
@@ -239,3 +239,16 @@ def test_from_config_and_what_is_missing(tmp_path):
         EndpointPolicy(Endpoint.of(endpoint), name="base")
     with pytest.raises(StudyError, match="not a folder with a tokenizer"):
         EndpointPolicy(Endpoint.of({**endpoint, "tokenizer": str(tmp_path)}), name="base")
+
+
+def test_the_trained_policy_says_the_same_over_chat_and_over_completions(task):
+    """Same seeds: what the server reads out of a text and what our interpreter reads lead to the same episode."""
+    brain = Brain(ROOT / "data" / "recorded" / "base_policy")
+    played = {}
+    for api in ("chat", "completions"):
+        with ModelServer(brain, raw="ids") as server:
+            one = policy(server, brain.tokenizer, api=api, max_turn_tokens=96, max_tokens=1536, seed=3)
+            episode = play(one, task)
+        assert episode.fault is None and "server_reads_otherwise" not in episode.warnings
+        played[api] = [(m.get("content"), m.get("raw_text"), m.get("tool_calls")) for m in episode.messages]
+    assert played["chat"] == played["completions"] and any(calls for _, _, calls in played["chat"])

@@ -91,25 +91,26 @@ def test_a_probe_ends_in_a_histogram_with_every_token_counted(study, no_pauses):
 def test_what_cannot_be_retried_is_a_system_error_and_repair_plays_it_again(study, no_pauses):
     with ModelServer(None, script=Desk()) as server:
         server.faults = [status(500)] * 6 + [None, hang(30)] + [said("no json", "text/plain")] * 6
-        one = study(server.url, policy__endpoint__concurrency=1, policy__endpoint__timeout_seconds=5.0)
+        one = study(server.url, probe__attempts=5, policy__endpoint__concurrency=1,
+                    policy__endpoint__timeout_seconds=5.0)
         result, attempts = probe(one)
         assert result.system_errors == attempts.system_error.sum() == 2
         assert set(attempts.error_type[attempts.system_error]) == {"policy"}
         assert not attempts.passed[attempts.system_error].any() and attempts.reward[attempts.system_error].isna().all()
         table = probe_view(attempts).table
-        assert Counter(table.n) == Counter({6: 7, 4: 1}) and table.system_errors.sum() == 2, "never failures"
+        assert Counter(table.n) == Counter({5: 7, 3: 1}) and table.system_errors.sum() == 2, "never failures"
         again, attempts = probe(one)
         assert (again.played, again.system_errors) == (0, 2)
         repaired, attempts = probe(one, repair=True)
         assert (repaired.played, repaired.system_errors) == (2, 0)
-    assert len(attempts) == 50
+    assert len(attempts) == 42
 
 
 def test_a_context_overflow_is_a_judged_attempt_under_its_own_name(study, no_pauses):
     with ModelServer(None, script=Desk()) as server:
         overflow = status(400, "This model's maximum context length is 4096 tokens.")
         server.faults = [None, None, overflow]
-        result, attempts = probe(study(server.url, policy__endpoint__concurrency=1))
+        result, attempts = probe(study(server.url, probe__attempts=1, policy__endpoint__concurrency=1))
         records = [json.loads(line) for line in result.path.read_text().splitlines()]
     cut = [r for r in records if "context_overflow" in r["metadata"].get("warnings", ())]
     assert len(cut) == 1 and cut[0]["finish_reason"] == "agent_limit" and result.system_errors == 0
@@ -118,7 +119,8 @@ def test_a_context_overflow_is_a_judged_attempt_under_its_own_name(study, no_pau
 
 def test_a_real_model_that_knows_nothing_of_the_domain(study, tiny_brain):
     with ModelServer(tiny_brain, raw="text") as server:
-        one = study(server.url, policy__sampling={"max_turn_tokens": 12, "max_episode_tokens": 3500})
+        one = study(server.url, probe__attempts=2,
+                    policy__sampling={"max_turn_tokens": 12, "max_episode_tokens": 3500})
         result, attempts = probe(one)
     assert result.system_errors == 0 and attempts.policy_output_tokens.between(1, 12 * 40).all()
     assert (attempts.policy_input_tokens > 100).all()
