@@ -10,7 +10,7 @@ from tbstudy.errors import StudyError
 from tbstudy.report.figures.training import training_curves
 from tbstudy.training.verl.config import load_run
 from tbstudy.training.verl.hooks import Evictions
-from tbstudy.training.verl.metrics import COLUMNS, training_table
+from tbstudy.training.verl.metrics import COLUMNS, episode_table, note_episode, training_table
 from tbstudy.training.verl.overrides import metrics_folder
 
 
@@ -64,6 +64,17 @@ def test_a_torn_last_line_is_left_out_and_another_is_an_error(run):
     path.write_text('{"step"\n' + path.read_text())
     with pytest.raises(StudyError, match=r"attempt-001.jsonl:1: not JSON"):
         training_table(run)
+
+
+def test_rollouts_are_noted_beside_the_metrics(run, monkeypatch):
+    path = write(run, 1, (1, data(0.5)))
+    note_episode({"step": 1})  # outside a trainer: nowhere
+    monkeypatch.setenv("VERL_FILE_LOGGER_PATH", str(path))
+    for truncated, fault in ((True, False), (False, False), (False, False), (True, True)):
+        note_episode({"step": 1, "uid": "a", "truncated": truncated, "system_error": fault})
+    assert training_table(run).truncated_share.tolist() == [pytest.approx(1 / 3)]
+    episodes = episode_table(run)
+    assert len(episodes) == 4 and set(episodes.attempt) == {"attempt-001"}
 
 
 def test_no_metrics_is_an_error(run):

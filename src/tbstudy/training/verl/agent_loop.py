@@ -10,8 +10,9 @@ from tbstudy.errors import StudyError, SystemFault
 from tbstudy.sandbox.episode import Episode, run_episode
 from tbstudy.training.verl import workplace
 from tbstudy.training.verl.conversation import ServerPolicy
+from tbstudy.training.verl.metrics import note_episode
 from tbstudy.training.verl.overrides import AGENT_NAME
-from tbstudy.training.verl.reward import verdict_fields
+from tbstudy.training.verl.reward import KEY, verdict_fields
 
 
 @register(AGENT_NAME)
@@ -54,9 +55,13 @@ class EpisodeAgentLoop(AgentLoopBase):
                                                    episode.tool_calls, episode.init_result)
                 if verdict.system_error:
                     episode.fault = SystemFault(verdict.cause or "check", verdict.reason)
-        if episode.fault is not None and not validating:
-            raise episode.fault
-        return self._output(episode, verdict_fields(episode, verdict, validating))
+        fields = verdict_fields(episode, verdict, validating)
+        if not validating:
+            note_episode({"step": int(kwargs.get("global_steps", -1)), "session": int(kwargs.get("session_id", 0)),
+                          **fields[KEY], **_tokens(episode), "seconds": round(episode.seconds, 3)})
+            if episode.fault is not None:
+                raise episode.fault
+        return self._output(episode, fields)
 
     def _output(self, episode: Episode, fields: dict[str, Any]) -> AgentLoopOutput:
         talk = episode.conversation
@@ -78,3 +83,11 @@ class EpisodeAgentLoop(AgentLoopBase):
             extra_fields={
                 "turn_scores": [], "tool_rewards": [], **fields,
                 "min_global_steps": min(steps, default=None), "max_global_steps": max(steps, default=None)})
+
+
+def _tokens(episode: Episode) -> dict[str, int]:
+    trajectory = getattr(episode.conversation, "trajectory", None)
+    if trajectory is None:
+        return {"prompt_tokens": 0, "response_tokens": 0, "generated_tokens": 0}
+    return {"prompt_tokens": len(trajectory.prompt_ids), "response_tokens": len(trajectory.response_ids),
+            "generated_tokens": sum(trajectory.response_mask)}

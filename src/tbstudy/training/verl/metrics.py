@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import socket
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,15 @@ COLUMNS = ["arm", "update", "mean_reward", "zero_variance_share", "all_pass_shar
            "clip_fraction", "kl", "entropy", "tokens", "seconds"]
 #: What the hook that bounds evictions writes beside verl's metrics file.
 EVICTIONS = ".evictions"
+#: What the agent loops write beside it, a file for each process.
+EPISODES = ".episodes"
+
+
+def note_episode(line: dict[str, Any]) -> None:
+    """Append one rollout of training to this process' file beside verl's metrics; nothing outside a trainer."""
+    if file := os.environ.get("VERL_FILE_LOGGER_PATH"):
+        with open(f"{file}{EPISODES}.{socket.gethostname()}-{os.getpid()}", "a", encoding="utf-8") as out:
+            out.write(json.dumps(line) + "\n")
 
 
 def training_table(run: Run, arm: str = "selected") -> pd.DataFrame:
@@ -34,16 +45,18 @@ def training_table(run: Run, arm: str = "selected") -> pd.DataFrame:
     updates: dict[int, dict[str, Any]] = {}
     for path in files:
         evicted = _evictions(path.with_name(path.name + EVICTIONS))
+        cut = _truncated(path)
         for line in _lines(path):
             if "actor/grad_norm" in line["data"]:  # validation alone is no update
                 updates[int(line["step"])] = _row(run, arm, int(line["step"]), line["data"],
-                                                  evicted.get(int(line["step"]), {}))
+                                                  evicted.get(int(line["step"]), {}), cut.get(int(line["step"])))
     if not updates:
         raise StudyError(f"{metrics_folder(run)}: no update recorded; is this the run's checkpoint folder?")
     return pd.DataFrame([updates[step] for step in sorted(updates)], columns=COLUMNS)
 
 
-def _row(run: Run, arm: str, step: int, data: dict[str, Any], evicted: dict[str, int]) -> dict[str, Any]:
+def _row(run: Run, arm: str, step: int, data: dict[str, Any], evicted: dict[str, Any],
+         truncated: float | None) -> dict[str, Any]:
     size, kept = run.config.update.rollouts, run.config.update.groups
     surplus = int(data.get("training/filter_groups/discarded_surplus_samples", 0))
     failed = int(data.get("training/rollout_failure/evicted_samples", 0))
@@ -57,7 +70,8 @@ def _row(run: Run, arm: str, step: int, data: dict[str, Any], evicted: dict[str,
         "arm": arm, "update": step, "mean_reward": (kept * reward + evicted.get("score", 0.0)) / judged,
         "zero_variance_share": zero / played, "all_pass_share": full / played,
         "all_fail_share": (zero - full) / played, "system_error_share": failed / played,
-        "truncated_share": data.get("response_length/clip_ratio", nan), "groups": kept, "groups_rolled_out": played,
+        # verl's own clip ratio counts the longest response of every batch.
+        "truncated_share": nan if truncated is None else truncated, "groups": kept, "groups_rolled_out": played,
         "rollouts": played * size, "loss": data.get("actor/pg_loss", nan),
         "grad_norm": data.get("actor/grad_norm", nan),
         "clip_fraction": data.get("actor/pg_clipfrac", nan), "kl": data.get("actor/ppo_kl", nan),
@@ -75,6 +89,27 @@ def _evictions(path: Path) -> dict[int, dict[str, Any]]:
             step["all_pass"] += count if score > 0 else 0
             step["score"] += score * count
     return found
+
+
+def episode_table(run: Run) -> pd.DataFrame:
+    """One row a rollout of training, of all attempts: step, uid, session, reward, system_error, cause, finish_reason,
+    truncated, policy_turns, user_calls, tool_calls, prompt_tokens, response_tokens, generated_tokens, seconds, attempt.
+
+    An update that was repeated after a crash is there twice, by `attempt`.
+    """
+    rows = [{**line, "attempt": path.name.partition(".")[0]} for path in
+            sorted(metrics_folder(run).glob(f"attempt-*.jsonl{EPISODES}.*")) for line in _lines(path)]
+    return pd.DataFrame(rows)
+
+
+def _truncated(path: Path) -> dict[int, float]:
+    """Share of truncated rollouts by update, of those with a verdict."""
+    seen: dict[int, list[bool]] = {}
+    for file in sorted(path.parent.glob(f"{path.name}{EPISODES}.*")):
+        for line in _lines(file):
+            if not line["system_error"]:
+                seen.setdefault(int(line["step"]), []).append(line["truncated"])
+    return {step: sum(cut) / len(cut) for step, cut in seen.items()}
 
 
 def _lines(path: Path) -> Iterable[dict[str, Any]]:

@@ -79,6 +79,10 @@ def verl_settings(run: Run) -> dict[str, Any]:
         f"{actor}.fsdp_config.param_offload": o.offload_parameters,
         f"{actor}.fsdp_config.optimizer_offload": o.offload_optimizer,
         f"{actor}.fsdp_config.dtype": c.model.dtype,
+        # What verl's engine goes by; without it parameters are computed with in 16 bit whatever dtype says.
+        f"+{actor}.fsdp_config.mixed_precision.param_dtype": "fp32" if c.model.dtype == "float32" else "bf16",
+        f"+{actor}.fsdp_config.mixed_precision.reduce_dtype": "fp32",
+        f"+{actor}.fsdp_config.mixed_precision.buffer_dtype": "fp32",
         f"{actor}.fsdp_config.seed": c.seed,
         f"{actor}.fsdp_config.use_no_sync_for_gradient_accumulation": False,
         f"{actor}.data_loader_seed": c.seed,
@@ -172,6 +176,9 @@ def environment(run: Run) -> dict[str, str]:
         plugins.append(CPU_PLUGIN)
         # The engine that verl registers for cuda is plain PyTorch; nothing else in it asks for a GPU.
         found |= {"VERL_PLATFORM": "cpu", "VERL_ENGINE_DEVICE": "cuda", "OMP_NUM_THREADS": "1"}
+        # Twenty processes import torch on a few cores; Ray takes slow ones for dead.
+        found |= {"RAY_worker_register_timeout_seconds": "900", "RAY_agent_register_timeout_ms": "900000",
+                  "RAY_health_check_timeout_ms": "120000", "RAY_gcs_server_request_timeout_seconds": "600"}
     # verl's logger empties its file when it starts, so every attempt gets one of its own.
     found["VERL_FILE_LOGGER_PATH"] = str(next_metrics_file(run))
     return found | {"VERL_USE_EXTERNAL_MODULES": ",".join(plugins), "TOKENIZERS_PARALLELISM": "false"}
