@@ -12,15 +12,16 @@ import contextlib
 import hashlib
 import multiprocessing
 import os
-from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from collections.abc import Callable, Coroutine, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tbstudy.config import Study
 from tbstudy.errors import StudyError, SystemFault
+from tbstudy.policies.client import Meter, attempt_usage
 from tbstudy.processes import die_with_parent, exclusive
 from tbstudy.reward.checks import CheckRunner
 from tbstudy.reward.verdict import Verdict
@@ -69,13 +70,23 @@ def open_sandbox(study: Study) -> Sandbox:
                                    proxy_url=config.proxy_url)
 
 
-def open_user(study: Study) -> User:
-    """The configured simulated user."""
+def open_user(study: Study, meter: Meter | None = None) -> User:
+    """The configured simulated user; what it costs goes to `meter`."""
     if study.config.user.kind == "scripted":
         return ScriptedUser()
     from tbstudy.sandbox.endpoint_user import EndpointUser
 
-    return EndpointUser.from_config(study.config.user)
+    return EndpointUser.from_config(study.config.user, meter)
+
+
+def open_checks(study: Study, meter: Meter | None = None) -> CheckRunner:
+    """Checks with the configured judge."""
+    config = study.config.judge
+    if config.endpoint is None:
+        return CheckRunner()
+    from tbstudy.reward.endpoint_judge import JudgeClient
+
+    return CheckRunner(judge=JudgeClient(config.endpoint, temperature=config.temperature, meter=meter))
 
 
 async def play(task: Task, repetition: int, *, policy: Policy, sandbox: Sandbox, user: User | None,
@@ -86,8 +97,10 @@ async def play(task: Task, repetition: int, *, policy: Policy, sandbox: Sandbox,
         policy.leave()  # the session failed before the conversation opened: the wave must not wait for it
     if episode.fault is not None:
         return episode, None
-    verdict = await checks.judge(task, episode.effects, episode.messages, episode.response, episode.tool_calls,
-                                 episode.init_result)
+    with attempt_usage() as judged:
+        verdict = await checks.judge(task, episode.effects, episode.messages, episode.response, episode.tool_calls,
+                                     episode.init_result)
+    episode.usage += judged
     return episode, verdict
 
 
@@ -109,10 +122,10 @@ def to_record(episode: Episode, verdict: Verdict | None, policy: str, config_has
         result = {"result": verdict.passed, "reward": verdict.reward, "is_system_error": verdict.system_error,
                   "tb": "", "metadata": {"reason": verdict.reason, "diff": verdict.diff}}
         if verdict.system_error:
-            meta["error"] = {"type": "check", "message": verdict.reason}
+            meta["error"] = {"type": verdict.cause or "check", "message": verdict.reason}
     return {"uid": task.uid, "metadata": meta, "is_system_error": fault is not None,
             "finish_reason": episode.finish_reason, "test_result": result, "messages": episode.messages,
-            "usage": [asdict(u) for u in episode.usage],
+            "usage": [u.record() for u in episode.usage],
             "tokens": {"generated": sum(u.output_tokens for u in episode.usage if u.role == "policy")}}
 
 
@@ -148,7 +161,7 @@ class WavePlayer:
             checkpoint, name=name, seed=seed, max_turn_tokens=s.max_turn_tokens, max_tokens=s.max_episode_tokens,
             sampling=Sampling(s.temperature, s.top_k, s.top_p))
         self.dataset: Dataset = load_dataset(study.path(study.config.dataset))
-        self.sandbox, self.user, self.checks = open_sandbox(study), open_user(study), CheckRunner()
+        self.sandbox, self.user, self.checks = open_sandbox(study), open_user(study), open_checks(study)
 
     def play(self, attempts: Sequence[Attempt]) -> list[tuple[Episode, Verdict | None]]:
         """Play one wave; results in the order of `attempts`."""
@@ -213,7 +226,7 @@ def run_campaign(study: Study, tasks: Sequence[Task], repetitions: int, store: P
             seed = stage_seed(study.config.seed, stage, name)
             _run_waves(study, todo, records, missing, name, checkpoint or study.checkpoint, seed, config_hash, progress)
         else:
-            asyncio.run(_run_each(study, tasks, records, missing, name, config_hash, progress))
+            _run_to_end(_run_each(study, tasks, records, missing, name, config_hash, progress))
     return CampaignResult(len(wanted), len(done), len(missing), len(records.failed & wanted), records.torn, store)
 
 
@@ -247,7 +260,7 @@ async def _run_each(study: Study, tasks: Sequence[Task], records: RecordStore, m
 
     by_uid = {t.uid: t for t in tasks}
     policy = EndpointPolicy.from_config(study.config.policy, name=name)
-    sandbox, user, checks = open_sandbox(study), open_user(study), CheckRunner()
+    sandbox, user, checks = open_sandbox(study), open_user(study, policy.meter), open_checks(study, policy.meter)
     gate = asyncio.Semaphore(study.config.policy.endpoint.concurrency)
 
     async def one(uid: str, repetition: int) -> None:
@@ -261,12 +274,43 @@ async def _run_each(study: Study, tasks: Sequence[Task], records: RecordStore, m
         async with asyncio.TaskGroup() as group:
             for _, uid, repetition in sorted(missing):
                 group.create_task(one(uid, repetition))
+    except* StudyError as errors:  # a spent budget, a wrong key: what is finished is stored
+        raise _first(errors) from None
     except* SystemFault as faults:
-        raise StudyError(f"campaign stopped: {faults.exceptions[0]}") from None
+        raise StudyError(f"campaign stopped: {_first(faults)}") from None
     finally:
         await policy.close()
         await sandbox.close()
         checks.close()
+
+
+def _run_to_end(work: Coroutine[Any, Any, None]) -> None:
+    """Run a coroutine, in a thread of its own where this one has a running loop, as a notebook's kernel does."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        asyncio.run(work)
+        return
+    running: list[tuple[asyncio.AbstractEventLoop, asyncio.Task]] = []
+
+    async def known() -> None:
+        running.append((asyncio.get_running_loop(), asyncio.current_task()))
+        await work
+
+    with ThreadPoolExecutor(1) as thread:
+        future = thread.submit(asyncio.run, known())
+        try:
+            future.result()
+        except BaseException:
+            if running and not future.done():  # interrupted: what is finished is stored, the rest is given up
+                loop, task = running[0]
+                loop.call_soon_threadsafe(task.cancel)
+            raise
+
+
+def _first(errors: BaseExceptionGroup) -> BaseException:
+    first = errors.exceptions[0]
+    return _first(first) if isinstance(first, BaseExceptionGroup) else first
 
 
 def stage_seed(seed: int, *names: str) -> int:

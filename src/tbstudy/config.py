@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from tbstudy.difficulty import DEFAULT_BANDS
 from tbstudy.errors import StudyError
+from tbstudy.policies.client import OPERATIONAL, Endpoint
 
 
 class Section(BaseModel):
@@ -39,22 +40,12 @@ class SamplingConfig(Section):
     max_episode_tokens: int = Field(default=1536, gt=0)
 
 
-class EndpointConfig(Section):
-    """An OpenAI-compatible endpoint; the key is read from the environment variable `api_key_env`."""
-
-    base_url: str
-    model: str
-    api_key_env: str | None = None
-    concurrency: int = Field(default=16, gt=0)
-    timeout_seconds: float = Field(default=600.0, gt=0)
-
-
 class PolicyConfig(Section):
     """The base policy: a local checkpoint, or a model behind an endpoint."""
 
     kind: Literal["local", "endpoint"] = "local"
     checkpoint: str | None = None
-    endpoint: EndpointConfig | None = None
+    endpoint: Endpoint | None = None
     sampling: SamplingConfig = SamplingConfig()
     wave: int = Field(default=128, gt=0)
     workers: int = Field(default=2, gt=0)
@@ -71,8 +62,15 @@ class UserConfig(Section):
     """The simulated user: scripted from the task's private facts, or a model behind an endpoint."""
 
     kind: Literal["scripted", "endpoint"] = "scripted"
-    endpoint: EndpointConfig | None = None
+    endpoint: Endpoint | None = None
     temperature: float = Field(default=0.3, ge=0)
+
+
+class JudgeConfig(Section):
+    """The model behind the yes/no questions of checks; without one a question is a system error."""
+
+    endpoint: Endpoint | None = None
+    temperature: float = Field(default=0.0, ge=0)
 
 
 class ProbeConfig(Section):
@@ -147,6 +145,7 @@ class StudyConfig(Section):
     sandbox: SandboxConfig = SandboxConfig()
     policy: PolicyConfig
     user: UserConfig = UserConfig()
+    judge: JudgeConfig = JudgeConfig()
     probe: ProbeConfig = ProbeConfig()
     bands: tuple[BandConfig, ...] = tuple(
         BandConfig(name=b.name, low=b.low, high=b.high, keep=b.keep) for b in DEFAULT_BANDS)
@@ -179,10 +178,14 @@ class Study:
         sandbox, the dataset's files and the checkpoint's weights (default: the base policy's).
         """
         c = self.config
-        policy = c.policy.model_dump(mode="json", exclude={"workers", "checkpoint"})
+        policy = c.policy.model_dump(mode="json", exclude={
+            "workers": True, "checkpoint": True, "endpoint": OPERATIONAL})
         weights = checkpoint or self.checkpoint
         return _digest({
-            "seed": c.seed, "policy": policy, "user": c.user.model_dump(mode="json"),
+            "seed": c.seed, "policy": policy,
+            "user": c.user.model_dump(mode="json", exclude={"endpoint": OPERATIONAL}),
+            **({} if c.judge.endpoint is None else
+               {"judge": c.judge.model_dump(mode="json", exclude={"endpoint": OPERATIONAL})}),
             "sandbox": c.sandbox.model_dump(mode="json"), "dataset": tree_hash(self.path(c.dataset)),
             "weights": tree_hash(weights) if weights is not None else None})
 

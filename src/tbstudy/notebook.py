@@ -10,6 +10,7 @@ import pandas as pd
 from tbstudy import __version__
 from tbstudy.campaign import CampaignResult
 from tbstudy.config import Study, check_parameters, load_study
+from tbstudy.report.reprs import install
 from tbstudy.report.tables import Table
 
 NoneType = type(None)
@@ -34,6 +35,7 @@ def begin(namespace: Mapping[str, Any], overrides: Mapping[str, tuple[str, tuple
     changed = {key.replace(".", "__"): namespace[name] for name, (key, _) in overrides.items()
                if namespace[name] is not None}
     study = load_study(namespace["CONFIG"], namespace["STUDY"], **changed)
+    install()
     pd.set_option("display.max_rows", 60, "display.precision", 3, "display.width", 160)
     print(f"tbstudy {__version__}, study {study.config.study}, seed {study.config.seed}, "
           f"rollouts {study.rollout_hash()}")

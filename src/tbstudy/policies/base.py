@@ -11,11 +11,18 @@ from tbstudy.tasks.model import Task
 
 @dataclass(slots=True)
 class Usage:
-    """Tokens of one model call by role (policy, user, judge)."""
+    """Tokens of one model call by role (policy, user, judge); `cached_tokens` are those of the input that the server
+    had in its cache."""
 
     role: str
     input_tokens: int = 0
     output_tokens: int = 0
+    cached_tokens: int = 0
+
+    def record(self) -> dict[str, Any]:
+        """The stored form, with the names of OpenAI's usage."""
+        details = {"input_tokens_details": {"cached_tokens": self.cached_tokens}} if self.cached_tokens else {}
+        return {"role": self.role, "input_tokens": self.input_tokens, "output_tokens": self.output_tokens, **details}
 
 
 @dataclass(slots=True)

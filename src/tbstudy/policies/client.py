@@ -339,7 +339,7 @@ class Client:
         spent.output_tokens += usage.completion_tokens
         if cost is not None:
             spent.cost = (spent.cost or 0.0) + cost
-        return Usage(self.role, usage.prompt_tokens, usage.completion_tokens)
+        return Usage(self.role, usage.prompt_tokens, usage.completion_tokens, cached)
 
     def _connect(self) -> AsyncOpenAI:
         import openai

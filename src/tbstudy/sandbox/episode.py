@@ -157,6 +157,8 @@ async def _answer_calls(episode: Episode, session: Session, message: dict[str, A
             answer = ""
         elif call.name not in names:
             answer = f"Error: function '{call.name}' does not exist"
+        elif unreadable := _unreadable(call.arguments):
+            answer = f"Error: the arguments are not a JSON object: {unreadable}"
         else:
             answer = await session.call(call.name, call.arguments_obj)
             if override.direct_response is not None:
@@ -171,13 +173,22 @@ async def _answer_calls(episode: Episode, session: Session, message: dict[str, A
     return new + spoken
 
 
+def _unreadable(arguments: str) -> str:
+    """Why a served call's arguments cannot be used, empty when they can."""
+    try:
+        value = json.loads(arguments)
+    except (ValueError, RecursionError) as error:
+        return str(error)
+    return "" if isinstance(value, dict) else f"they are {type(value).__name__}"
+
+
 async def _ask_user(episode: Episode, user: User) -> str:
     # Reasoning, tool traffic and raw text never reach the user.
     visible = [{"role": m["role"], "content": (m["content"] or "").strip()} for m in episode.messages
                if m["role"] in ("user", "assistant") and (m["content"] or "").strip()]
     try:
         text, usage = await user.answer(episode.task, visible)
-    except SystemFault:
+    except (SystemFault, StudyError):
         raise
     except Exception as error:
         raise SystemFault("user", f"{type(error).__name__}: {error}") from error
