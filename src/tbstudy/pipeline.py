@@ -81,12 +81,18 @@ def run_study(study: Study, stages: Sequence[str] = STAGES, *, force: bool = Fal
         fresh = again or done.get(stage) != mark or not out.exists()
         if fresh:
             flags = {"REPAIR": True} if repair and stage in REPAIRABLE else {}
-            _execute(study, stage, {"CONFIG": str(config), "STUDY": str(study.folder), **flags}, out, show)
+            paths = {"CONFIG": _relative(study, config), "STUDY": _relative(study, study.folder)}
+            _execute(study, stage, paths | flags, out, show)
             write_atomic(_marks(study), (json.dumps(done | {stage: mark}, indent=1) + "\n").encode())
         elif show:
             print(f"{stage}: unchanged, {out}", file=sys.stderr)
         results.append(StageResult(stage, fresh, out, time.monotonic() - started))
     return results
+
+
+def _relative(study: Study, path: Path) -> str:
+    """A path as the notebooks name it: from the project's root where it lies below, so that they can be shared."""
+    return str(path.relative_to(study.root) if path.is_relative_to(study.root) else path)
 
 
 def _write_config(study: Study) -> Path:
@@ -142,7 +148,11 @@ def _execute(study: Study, stage: str, parameters: dict[str, Any], out: Path, sh
             bar.join()
         os.environ.pop(MODE, None)
     out.with_suffix(".failed.ipynb").unlink(missing_ok=True)
-    os.replace(scratch, out)
+    # papermill notes where it ran; the parameters are in the notebook itself.
+    notebook = json.loads(scratch.read_text(encoding="utf-8"))
+    notebook["metadata"].pop("papermill", None)
+    write_atomic(out, (json.dumps(notebook, indent=1, ensure_ascii=False) + "\n").encode())
+    scratch.unlink()
 
 
 def _show_bar(file: Path, stage: str, stop: threading.Event) -> None:

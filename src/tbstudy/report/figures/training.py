@@ -52,7 +52,7 @@ def training_curves(training: pd.DataFrame, *, window: int = 5) -> Figure:
     if given("entropy"):
         panels.append(("Entropy", [("entropy", "-")], "nats per token"))
     if given("kl") and training.kl.abs().max() > 0:
-        panels.append(("KL to the start", [("kl", "-")], "nats per token"))
+        panels.append(("KL, sampler to trainer", [("kl", "-")], "nats per token"))
     faults = [pair for pair in (("system_error_share", "-"), ("truncated_share", "--")) if given(pair[0])]
     if faults:
         panels.append(("System errors (solid), truncated (dashed)", faults, "share of rollouts"))
