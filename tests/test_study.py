@@ -64,7 +64,7 @@ def test_notebooks_are_thin_and_executed(path):
 
 
 def test_the_committed_notebooks_give_their_tables_again():
-    done = subprocess.run([sys.executable, "-m", "pytest", "-q", "--nbval", "-p", "no:cacheprovider", "notebooks"],
+    done = subprocess.run([sys.executable, "-m", "pytest", "--nbval", "-p", "no:cacheprovider", "notebooks"],
                           capture_output=True, text=True, cwd=ROOT, timeout=900,
                           env=os.environ | {"PYTEST_ADDOPTS": ""})
     assert done.returncode == 0, done.stdout[-4000:]
