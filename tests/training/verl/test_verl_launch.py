@@ -80,6 +80,20 @@ def test_launch_writes_the_run_logs_and_hands_on_the_exit_code(small_config, tmp
     assert (tmp_path / "checkpoints" / "metrics" / "attempt-002.log").exists()
 
 
+def test_a_slow_start_of_ray_is_tried_again_and_nothing_else_is(small_config, tmp_path, monkeypatch):
+    run = load_run(small_config)
+    monkeypatch.setattr(launch.preflight, "on_machine", lambda *_: [])
+    late = "raise Exception('The current node timed out during startup. This could happen')"
+    code = f"import pathlib\nif not pathlib.Path(r'{tmp_path}/seen').exists():\n"
+    code += f"    pathlib.Path(r'{tmp_path}/seen').touch()\n    {late}\nraise SystemExit(5)"
+    monkeypatch.setattr(launch, "command", lambda *_: trainer(tmp_path, code))
+    assert launch.launch(run) == 5
+    folder = tmp_path / "checkpoints" / "metrics"
+    assert sorted(path.name for path in folder.iterdir()) == ["attempt-001.log", "attempt-002.log"]
+    monkeypatch.setattr(launch, "command", lambda *_: trainer(tmp_path, late))
+    assert launch.launch(run) == 1 and len(list(folder.iterdir())) == 2 + launch.RAY_TRIES
+
+
 def test_an_interrupt_ends_the_trainer(tmp_path, monkeypatch):
     class Stop(Exception):
         pass

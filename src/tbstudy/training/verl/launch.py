@@ -28,6 +28,8 @@ from tbstudy.training.verl.overrides import (
 #: Keys that a caller may not set: the run would not be the one that the configuration describes.
 _OURS = ("ray_kwargs.ray_init.runtime_env", "actor_rollout_ref.rollout.agent.default_agent_loop", "data.custom_cls",
          "reward.custom_reward_function")
+#: How often a start is tried when Ray itself was too slow, and how Ray says so.
+RAY_TRIES, _RAY_LATE = 4, b"The current node timed out during startup"
 _OVERRIDE = re.compile(r"(\+{0,2}|~)[A-Za-z_][\w.@/-]*(=.*)?", re.DOTALL)
 
 
@@ -82,9 +84,14 @@ def launch(run: Run, extra: Sequence[str] = (), world: preflight.World | None = 
     print(preflight.text(findings), flush=True)
     preflight.refuse(findings)
     prepare(run)
-    log = log_file(run)
-    print(f"trainer's log: {log}\nmetrics: {metrics_folder(run)}", flush=True)
-    code = _run(command(run, extra), {**os.environ, **environment(run)}, log)
+    for tries_left in reversed(range(RAY_TRIES)):
+        log = log_file(run)
+        print(f"trainer's log: {log}\nmetrics: {metrics_folder(run)}", flush=True)
+        code = _run(command(run, extra), {**os.environ, **environment(run)}, log)
+        # Ray gives a local cluster half a minute to start, which a busy machine may not manage.
+        if not code or not tries_left or _RAY_LATE not in log.read_bytes()[-20_000:]:
+            break
+        print("Ray did not start in time; trying again", file=sys.stderr, flush=True)
     if code:
         print(f"the trainer ended with exit code {code}; the same command resumes from the newest checkpoint "
               f"(`tbstudy checkpoint resume-point {run.checkpoints}` shows it)", file=sys.stderr)
