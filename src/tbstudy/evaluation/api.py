@@ -268,7 +268,8 @@ def training_summary(training: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for arm, table in training.groupby("arm", sort=False):
         table = table.sort_values("update")
-        weights = table.groups.to_numpy(float)
+        # Our trainer tells the groups it rolled out from those it learned from; other tables know one number only.
+        weights = table.get("groups_rolled_out", table.groups).to_numpy(float)
         share = {
             name: float(np.average(table[name].to_numpy(float), weights=weights))
             for name in ("zero_variance_share", "all_pass_share", "all_fail_share")
