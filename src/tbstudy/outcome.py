@@ -24,7 +24,8 @@ class Outcome:
 
     `test` and `benchmark` compare base with the first arm; `arms` compares every arm with base, and the first arm
     with the others; `training` is one row an arm, `updates` one row an update; `failures` is the anatomy of failed
-    attempts by policy on the test split; `forecasts` what the probe promised about zero-variance groups.
+    attempts by policy on the test split; `forecasts` what the probe promised about zero-variance groups; `warnings`
+    how often serving read a generation otherwise than a person would (`interpreter.surprises`).
     """
 
     test: Comparison
@@ -34,6 +35,7 @@ class Outcome:
     updates: pd.DataFrame
     failures: pd.DataFrame
     forecasts: pd.DataFrame
+    warnings: pd.DataFrame
 
 
 def outcome(study: Study) -> Outcome:
@@ -51,7 +53,19 @@ def outcome(study: Study) -> Outcome:
         training=training_summary(updates), updates=updates,
         failures=pd.concat([anatomy(c.attempts).assign(policy=name) for name, c in
                             (("base", base), ("trained", trained[arms[0]]))], ignore_index=True),
-        forecasts=forecasts(study, pool_of(study)))
+        forecasts=forecasts(study, pool_of(study)),
+        warnings=warning_counts({"base": base, "trained": trained[arms[0]]}))
+
+
+def warning_counts(campaigns: dict[str, Campaign]) -> pd.DataFrame:
+    """Per policy: attempts, those with an interpretation warning, and the pass rate with and without one."""
+    rows = []
+    for name, campaign in campaigns.items():
+        odd, passed = campaign.attempts.warnings.to_numpy(int) > 0, campaign.attempts.passed.to_numpy(bool)
+        rows.append({"policy": name, "attempts": len(odd), "with_warnings": int(odd.sum()),
+                     "pass_rate_with": passed[odd].mean() if odd.any() else float("nan"),
+                     "pass_rate_without": passed[~odd].mean() if (~odd).any() else float("nan")})
+    return pd.DataFrame(rows)
 
 
 def tables(found: Outcome) -> dict[str, Table]:
@@ -77,6 +91,8 @@ def tables(found: Outcome) -> dict[str, Table]:
                           note="Shares are of the groups rolled out; a useful group has rewards that differ."),
         "forecast": Table(found.forecasts, "Zero-variance groups as the probe forecast them"),
         "failures": anatomy_as_table(found.failures),
+        "warnings": Table(found.warnings, "Generations that serving reads otherwise than a person would",
+                          formats={"pass_rate_with": ".3f", "pass_rate_without": ".3f"}, missing="none"),
     }
 
 
