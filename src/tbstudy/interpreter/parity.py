@@ -6,13 +6,14 @@ twice, as two `Reading`s see it, and counts agreement by kind of generation and 
 
 from __future__ import annotations
 
+import gzip
 import importlib.util
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from tbstudy.errors import StudyError
 from tbstudy.interpreter.profile import DEFAULT
@@ -294,7 +295,7 @@ def load_generations(path: Path, tools: Any = None) -> Iterator[Recorded]:
     `tools` answers for records that hold no tool schemas: a list of OpenAI tools, or a mapping from a record's uid,
     scenario or domain to such a list. StudyError names the line of a record that cannot be read.
     """
-    with open(path, encoding="utf-8") as lines:
+    with _open(path) as lines:
         for number, line in enumerate(lines, 1):
             if not line.strip():
                 continue
@@ -308,10 +309,14 @@ def load_generations(path: Path, tools: Any = None) -> Iterator[Recorded]:
             yield from _generations(record, tools, where)
 
 
+def _open(path: Path) -> TextIO:
+    return gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else open(path, encoding="utf-8")
+
+
 def record_uids(path: Path) -> list[str]:
     """The uids of the records of a JSONL, each once; lines that are no record are left for `load_generations`."""
     uids: dict[str, None] = {}
-    with open(path, encoding="utf-8") as lines:
+    with _open(path) as lines:
         for line in lines:
             try:
                 record = json.loads(line)
