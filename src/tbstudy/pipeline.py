@@ -37,8 +37,16 @@ class StageResult:
 
 
 def notebook_of(study: Study, stage: str) -> Path:
-    """The stage's notebook in the project."""
-    return study.root / "notebooks" / f"{STAGES.index(stage) + 1:02d}_{stage}.ipynb"
+    """The stage's notebook in the project.
+
+    Raises:
+        StudyError: the configuration's root has no notebooks.
+    """
+    path = study.root / "notebooks" / f"{STAGES.index(stage) + 1:02d}_{stage}.ipynb"
+    if not path.is_file():
+        raise StudyError(f"{path}: no such notebook; set `root` in {study.file.name} to the folder that holds "
+                         "notebooks/ (a checkout of tbstudy), relative to the configuration file")
+    return path
 
 
 def fingerprint(study: Study, stage: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import multiprocessing
 import os
 import threading
 import time
@@ -15,7 +16,9 @@ from tbstudy.errors import StudyError
 
 def die_with_parent() -> None:
     """End this worker when the process that started it is gone, so that an orphan never writes beside its successor."""
-    parent = os.getppid()
+    # The parent may be gone before this line runs: its pid comes from the start message, not from the system.
+    started_by = multiprocessing.parent_process()
+    parent = started_by.pid if started_by is not None else os.getppid()
 
     def watch() -> None:
         while os.getppid() == parent:
