@@ -4,6 +4,7 @@ import asyncio
 import json
 import logging
 import shutil
+import sys
 from dataclasses import replace
 
 import pytest
@@ -14,7 +15,7 @@ from tbstudy.reward.checks import CheckRunner
 from tbstudy.reward.judge import ScriptedJudge
 from tbstudy.sandbox.protocol import plain_schema
 from tbstudy.sandbox.replay import Replay
-from tbstudy.sandbox.servers import read_servers
+from tbstudy.sandbox.servers import ServerSpec, read_servers
 
 KINDS = ("forked", "process")
 
@@ -162,6 +163,52 @@ def test_forks_have_the_environment_of_their_server(tmp_path):
         first, second = in_sandbox(work, kind, servers=read_servers(path))
         assert first["greeting"] == "hello" and first["argv"] == "env_server.py"
         assert first["random"] != second["random"]  # forks do not share a random sequence
+
+
+CERTIFICATE = """\
+-----BEGIN CERTIFICATE-----
+MIIBdTCCARugAwIBAgIUNtaOuXYpIj1C0WrtOjVDg9b1g8QwCgYIKoZIzj0EAwIw
+DzENMAsGA1UEAwwEdGVzdDAgFw0yNjExMjkyMjU0MTVaGA8yMTI2MTEwNTIyNTQx
+NVowDzENMAsGA1UEAwwEdGVzdDBZMBMGByqGSM49AgEGCCqGSM49AwEHA0IABF2a
+j4DOPYRV4BPfgCU7W8RDu2d3iQUVZjBBLXpD4Vfq2vVDXQzeuB1w5/N3anel9y9N
+hXD2yTfghT1uWCg8MWSjUzBRMB0GA1UdDgQWBBSwd9lRMMajrtE7FPR4oUsmHJtA
+BjAfBgNVHSMEGDAWgBSwd9lRMMajrtE7FPR4oUsmHJtABjAPBgNVHRMBAf8EBTAD
+AQH/MAoGCCqGSM49BAMCA0gAMEUCIH7gli1gE/MtUY15g3AqqCoNF8kQFQOFDTts
+LiJJGafwAiEA5Wm/SWbVTpgLORo17RDYINl/gOjcITpFcCgeo8l9EjQ=
+-----END CERTIFICATE-----
+"""
+
+
+def test_later_forks_find_what_earlier_ones_had_to_make(tmp_path):
+    """Modules that are imported late, and TLS contexts, are there already from the third session on."""
+    pem, late = tmp_path / "ca.pem", tmp_path / "late_module.py"
+    pem.write_text(CERTIFICATE)
+    late.write_text("import os\nMADE_BY = os.getpid()\n")
+    shutil.copy(LEDGER / "servers" / "ledger_server.py", tmp_path)
+    (tmp_path / "late_server.py").write_text(
+        "import os\nimport ledger_server\ndef run(state, name, arguments):\n    import ssl, late_module\n"
+        f"    contexts = [ssl.create_default_context(cafile={str(pem)!r}) for _ in arguments['account']]\n"
+        "    return {'own': late_module.MADE_BY == os.getpid(), 'cas': [len(c.get_ca_certs()) for c in contexts],\n"
+        "            'different': len(set(map(id, contexts))),\n"
+        "            'strict': contexts[0].verify_mode == ssl.CERT_REQUIRED}\n"
+        "ledger_server.run = run\nif __name__ == '__main__':\n    ledger_server.main()\n")
+    spec = ServerSpec("ledger", command=(sys.executable, "-m", "late_server"), cwd=str(tmp_path))
+
+    async def ask(sandbox, account):
+        async with sandbox.session(with_state(golden_test_case=None)) as session:
+            return json.loads(await session.call("get_account", {"account": account}))
+
+    async def work(sandbox):
+        found = [await ask(sandbox, "1") for _ in range(2)]
+        pem.unlink()
+        found.append(await ask(sandbox, "1"))
+        pem.write_text(CERTIFICATE)
+        return [*found, await ask(sandbox, "333")]
+
+    first, second, third, more = in_sandbox(work, servers={"ledger": spec})
+    assert first == {"own": True, "cas": [1], "different": 1, "strict": True}
+    assert second == third == {**first, "own": False}
+    assert more == {"own": False, "cas": [1, 1, 1], "different": 3, "strict": True}  # each is handed out once
 
 
 def test_a_frozen_clock():

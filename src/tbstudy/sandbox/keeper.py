@@ -10,8 +10,9 @@ newer) and is started from its source text. It speaks JSON packets over a socket
     <- {"op": "started", "id": 1, "pid": ...}, {"op": "ended", "id": 1, "how": ...}
 
 Given a module, it imports that once and a start without command forks: the fork runs what stands under the module's
-`if __name__ == "__main__":`, as `python -m` would. To learn from a fork is to import what it has imported since, so
-that later forks find it there. When the socket closes, all processes are killed and it ends.
+`if __name__ == "__main__":`, as `python -m` would. To learn from a fork is to import what it has imported since, and
+to prepare the TLS contexts that it made (reading the certificates takes longer than most inits), so that later forks
+find them there. When the socket closes, all processes are killed and it ends.
 """
 
 import ast
@@ -42,6 +43,7 @@ class Image:
 
     def __init__(self, module, arguments, clock):
         self.name, self.arguments = module, arguments
+        self.contexts = []
         spec = importlib.util.find_spec(module)
         if spec is None or not spec.origin or not spec.origin.endswith(".py"):
             raise Unfit(f"{module} has no Python source")
@@ -68,8 +70,8 @@ class Image:
         if open_sockets() - self.sockets:
             raise Unfit(f"importing {self.name} opens connections")
 
-    def learn(self, names):
-        """Import what a fork had to, if a trial in another fork shows that it leaves this process fit."""
+    def learn(self, names, contexts):
+        """Import and prepare what a fork had to, if a trial in another fork shows that it leaves this process fit."""
         pid = os.fork()
         if pid == 0:
             code = 1
@@ -83,6 +85,29 @@ class Image:
                 os._exit(code)
         if os.waitpid(pid, 0)[1] == 0:
             import_all(names)
+            if contexts and not self.contexts:
+                import ssl
+                self.contexts = [(wanted, ssl.create_default_context(**wanted)) for wanted in contexts]
+
+    def lend_contexts(self):
+        """In a fork: hand out each prepared client context once, where one like it would be made; note other ones."""
+        asked = []
+        ssl = sys.modules.get("ssl")
+        if ssl is None:
+            return asked
+        make, ready = ssl.create_default_context, self.contexts
+
+        def create_default_context(*args, **kwargs):
+            for i, (wanted, context) in enumerate(ready):
+                if not args and wanted == kwargs:
+                    del ready[i]
+                    return context
+            if not args and all(isinstance(v, str) for v in kwargs.values()):
+                asked.append(kwargs)
+            return make(*args, **kwargs)
+
+        ssl.create_default_context = create_default_context
+        return asked
 
     def run(self):
         random.seed()
@@ -197,7 +222,7 @@ class Keeper:
                         os.read(self.wake, 4096)
                         self.reap()
                     elif fd == self.lesson:
-                        self.image.learn(os.read(self.lesson, 1 << 16).decode().split())
+                        self.image.learn(**json.loads(os.read(self.lesson, 1 << 16)))
                         gc.freeze()
                         self.send({"op": "learnt"})
                     elif not self.request():
@@ -276,11 +301,11 @@ class Keeper:
             os.environ.update(message.get("env") or {})
             signal.signal(signal.SIGPIPE, signal.SIG_DFL)
             os.execvp(message["command"][0], message["command"])
-        known = set(sys.modules)
+        known, asked = set(sys.modules), self.image.lend_contexts()
 
         def tell(*_):
             names = [n for n in list(sys.modules) if n not in known and n != "__main__"]
-            os.write(self.lesson_end, "\n".join(names)[:60_000].encode() or b"\n")
+            os.write(self.lesson_end, json.dumps({"names": names[:1000], "contexts": asked[:5]}).encode())
 
         signal.signal(signal.SIGUSR2, tell)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import sys
 import time
 import uuid
@@ -20,6 +21,10 @@ from tbstudy.sandbox.tools import route, unknown_tool
 from tbstudy.tasks.model import Task
 
 TRANSPORTS = ("inprocess", "forked", "process", "http", "proxy")
+#: For servers, unless they or our environment say otherwise. Logs on a pipe come at once; FastMCP does not spend a
+#: tenth of a session's time on the layout of its greeting (ThinkingBox sets the same).
+_ENVIRONMENT = {name: os.environ.get(name, value) for name, value in (
+    ("PYTHONUNBUFFERED", "1"), ("FASTMCP_LOG_LEVEL", "WARNING"))}
 _logger = logging.getLogger(__name__)
 _T = TypeVar("_T")
 
@@ -132,15 +137,15 @@ class McpSandbox:
                 return await image.launch(self.start_seconds, memory=self.memory)
             except UnfitModule as error:
                 self._unfit(spec, str(error))
-        # Servers flush each answer, but logs on a pipe would come late without this.
-        env = {"PYTHONUNBUFFERED": "1", **spec.env}
-        return await self._keeper.launch(self.start_seconds, spec.command, env, spec.cwd, self.memory)
+        return await self._keeper.launch(self.start_seconds, spec.command, {**_ENVIRONMENT, **spec.env}, spec.cwd,
+                                         self.memory)
 
     def _image(self, spec: ServerSpec) -> Keeper | None:
         if spec.module is None:
             self._unfit(spec, f"{' '.join(spec.command)} is not 'python -m <module>'")
             return None
-        return Keeper(spec.command[0], spec.module, spec.command[3:], spec.env, spec.cwd, self.clock)
+        return Keeper(spec.command[0], spec.module, spec.command[3:], {**_ENVIRONMENT, **spec.env}, spec.cwd,
+                      self.clock)
 
     def _unfit(self, spec: ServerSpec, why: str) -> None:
         if self.clock is not None:
