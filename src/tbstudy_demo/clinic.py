@@ -27,7 +27,7 @@ You are the front desk agent of Lindenhof Clinic. Today is 2026-03-02.
 - Specialist: when referral is false, ask_doctor first, then book_specialist.
 - Blood tests: fasting is true, but false when diabetic is true.
 - Moving a visit: only when status is planned. Otherwise record_refusal with locked.
-- With several visits, change only the one of the kind that was named.
+- Sick note: ask_doctor for a form when insurance is public, for a certificate when it is private.
 - Cancelling: when status is cancelled, change nothing. Set waive_fee for an ill patient only.
 - Do each thing once and nothing that was not asked.
 """
@@ -68,7 +68,7 @@ def find_visits(name: Annotated[str, Field(description="Full name")]) -> list[di
 
 
 @server.tool
-def ask_doctor(patient_id: PatientId, topic: Literal["refill", "specialist", "tests"]) -> dict[str, Any]:
+def ask_doctor(patient_id: PatientId, topic: Literal["refill", "specialist", "tests", "form", "certificate"]) -> dict[str, Any]:
     """Ask the doctor to approve."""
     server.row("patients", "patient_id", patient_id)
     server.insert("doctor_requests", patient_id=patient_id, topic=topic)

@@ -18,7 +18,7 @@ from tbstudy.sandbox.users import facts
 from tbstudy_demo.cases import Ask, Call, Case, Domain, Say, Step, Template
 
 #: How often each mistake is made relative to the others, before a cell's own preferences.
-MISTAKE_WEIGHTS = {"wrong_branch": 1.2, "wrong_field": 1.6, "stops_early": 1.2, "extra_write": 0.8,
+MISTAKE_WEIGHTS = {"wrong_branch": 1.0, "wrong_field": 1.6, "stops_early": 1.2, "extra_write": 0.8,
                    "skips_lookup": 0.5, "gives_up": 0.4}
 
 
@@ -54,11 +54,11 @@ def cells(domains: list[Domain], seed: int) -> list[Cell]:
         rng = random.Random(f"habits|{seed}|{domain.name}")
         twins = [(t, twin) for t in domain.templates for twin in t.twins]
         # A little above even: the policy adds mistakes of its own.
-        ladder = [min(1.0, 1.1 * ((i + 0.5) / len(twins)) ** 0.85) for i in range(len(twins))]
+        ladder = [min(1.0, 1.1 * (i + 0.5) / len(twins)) for i in range(len(twins))]
         rng.shuffle(ladder)
         for (template, twin), competence in zip(twins, ladder, strict=True):
             names = template.draw(twin, f"names|{seed}").mistakes
-            raw = {m: MISTAKE_WEIGHTS.get(m, 1.0) * rng.uniform(0.3, 1.7) for m in sorted(names)}
+            raw = {m: MISTAKE_WEIGHTS.get(m, 1.0) * rng.uniform(0.5, 1.5) for m in sorted(names)}
             total = sum(raw.values())
             found.append(Cell(domain, template, twin, competence, {m: w / total for m, w in raw.items()}))
     return found

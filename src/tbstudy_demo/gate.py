@@ -42,7 +42,7 @@ class Played:
     passed: bool
 
 
-def check_gate(folder: Path, dataset: Path, seed: int, cases: int = 8, repetitions: int = 4) -> int:
+def check_gate(folder: Path, dataset: Path, seed: int, cases: int = 12, repetitions: int = 4) -> int:
     """Play fresh cases with the checkpoint, write gate.json beside it, print the tables; 0 when it passes, else 1."""
     played = play_fresh_cases(folder, dataset, seed, cases, repetitions)
     copying, branching = copy_table(played), branch_table(played)
@@ -107,41 +107,44 @@ def copy_table(played: list[Played]) -> pd.DataFrame:
 
 
 def branch_table(played: list[Played]) -> pd.DataFrame:
-    """Per template: how often each twin's fact leads to its own branch, among episodes that reach the decision."""
+    """Per template: how often its first branch is taken after the first twin's fact and after the second's.
+
+    Counted among episodes that did what both twins share first; one that then takes neither branch counts as such.
+    """
     from scipy.stats import fisher_exact
 
     counts: dict[tuple[str, str], list[int]] = {}
     twins: dict[str, tuple[str, ...]] = {}
     for p in played:
         name = f"{p.cell.domain.name}/{p.cell.template.name}"
-        twins[name] = p.cell.template.twins
-        right_wrong = counts.setdefault((name, p.cell.twin), [0, 0])
-        decided = decision(p.episode, p.case)
-        if decided is not None:
-            right_wrong[0 if decided else 1] += 1
+        first, _ = twins.setdefault(name, p.cell.template.twins)
+        took_first, rest = counts.setdefault((name, p.cell.twin), [0, 0])
+        taken = branch_taken(p.episode, p.case)
+        if taken is not None:
+            own = p.cell.twin == first
+            hit = taken == ("own" if own else "other")
+            counts[name, p.cell.twin] = [took_first + hit, rest + (not hit)]
     rows = []
     for name, (first, second) in twins.items():
-        (a_right, a_wrong), (b_right, b_wrong) = counts[name, first], counts[name, second]
-        share_a, share_b = a_right / max(1, a_right + a_wrong), b_wrong / max(1, b_right + b_wrong)
-        p_value = fisher_exact([[a_right, a_wrong], [b_wrong, b_right]], alternative="greater").pvalue
-        rows.append({"template": name, "reached": a_right + a_wrong + b_right + b_wrong,
-                     "right_first": share_a, "right_second": 1 - share_b,
-                     "discrimination": share_a - share_b, "p_value": float(p_value)})
+        a, b = counts[name, first], counts[name, second]
+        share_a, share_b = a[0] / max(1, sum(a)), b[0] / max(1, sum(b))
+        rows.append({"template": name, "reached": sum(a) + sum(b), "first_after_first": share_a,
+                     "first_after_second": share_b, "discrimination": share_a - share_b,
+                     "p_value": float(fisher_exact([a, b], alternative="greater").pvalue)})
     return pd.DataFrame(rows)
 
 
-def decision(episode: Episode, case: Case) -> bool | None:
-    """True when the episode took its own twin's branch, False for the other's, None when it reached neither."""
+def branch_taken(episode: Episode, case: Case) -> str | None:
+    """What an episode did where the twins part: its "own" twin's branch, the "other" one's, "neither"; None when it
+    never got there, because it left the steps that both share."""
     right, wrong = case.script, case.mistakes["wrong_branch"]
-    at = next((i for i, (a, b) in enumerate(zip(right, wrong, strict=False)) if not _same(a, b)), None)
-    if at is None:
-        return None
+    at = next(i for i, (a, b) in enumerate(zip(right, wrong, strict=False)) if not _same(a, b))
     actions = _actions(episode)
     if len(actions) <= at or not all(_matches(actions[i], right[i]) for i in range(at)):
         return None
     if _matches(actions[at], right[at], wrong[at]):
-        return True
-    return False if _matches(actions[at], wrong[at], right[at]) else None
+        return "own"
+    return "other" if _matches(actions[at], wrong[at], right[at]) else "neither"
 
 
 def _same(a: Step, b: Step) -> bool:

@@ -27,7 +27,8 @@ You are the service agent of Kestrel Parcel. Today is 2026-03-02.
 - Hold: not when perishable is true. Then log_rejection with perishable. Open-ended holds have until null.
 - Customs: when customs is cleared, change nothing. Otherwise declare_documents.
 - Pickup: a van when heavy is true, otherwise a bike. Set fragile when the customer says so.
-- With several parcels, redirect only the one of the kind that was named.
+- Locker without a parcel number: find_parcels of the recipient, then redirect_parcel. But when kind is tube,
+  log_rejection with too long.
 - Do each thing once and nothing that was not asked.
 """
 
@@ -71,7 +72,7 @@ def ask_depot(parcel_id: ParcelId, step: Literal["redirect", "customs", "claim"]
 
 @server.tool
 def log_rejection(parcel_id: ParcelId,
-                  reason: Literal["not delivered", "perishable", "customs"]) -> dict[str, Any]:
+                  reason: Literal["not delivered", "perishable", "customs", "too long"]) -> dict[str, Any]:
     """Record that a request is rejected."""
     server.row("parcels", "parcel_id", parcel_id)
     server.insert("rejections", parcel_id=parcel_id, reason=reason)

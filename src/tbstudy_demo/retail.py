@@ -66,7 +66,7 @@ def list_items(order_id: OrderId) -> list[dict[str, Any]]:
     """List the items of an order."""
     server.row("orders", "order_id", order_id)
     items = server.rows("SELECT * FROM items WHERE order_id = ? ORDER BY item_id", order_id)
-    return [{"item_id": i["item_id"], "product": i["product"], "in_stock": bool(i["in_stock"])} for i in items]
+    return [{"product": i["product"], "item_id": i["item_id"], "in_stock": bool(i["in_stock"])} for i in items]
 
 
 @server.tool

@@ -27,7 +27,7 @@ You are the support agent of Nordline, a mobile network. Today is 2026-03-02.
 - More data: only when status is active. Otherwise note_decline with suspended.
 - New SIM: esim when esim_ready is true, otherwise plastic. Set block_old when the old SIM was lost.
 - End of a line: when ends is already set, it stays as it is and nothing is changed.
-- Goodwill credit: find_lines of the owner, then credit the line with role main.
+- Goodwill credit: find_lines of the owner. Only when role is main. Otherwise note_decline with extra line.
 - Do each thing once and nothing that was not asked.
 """
 
@@ -72,7 +72,7 @@ def request_approval(line_id: LineId, action: Literal["plan change", "credit", "
 
 
 @server.tool
-def note_decline(line_id: LineId, reason: Literal["no outage", "suspended", "contract"]) -> dict[str, Any]:
+def note_decline(line_id: LineId, reason: Literal["no outage", "suspended", "contract", "extra line"]) -> dict[str, Any]:
     """Record that a request is declined."""
     server.row("lines", "line_id", line_id)
     server.insert("declines", line_id=line_id, reason=reason)

@@ -7,7 +7,7 @@ import pytest
 
 from tbstudy.sandbox.sqlite import open_database
 from tbstudy_demo.cases import Ask, Call, Say
-from tbstudy_demo.registry import POOL, load
+from tbstudy_demo.registry import DOMAINS, POOL, load
 from tbstudy_demo.words import AMOUNTS, COUNTS, DATES, NAMES, NUMBERS, TODAY
 
 TEMPLATES = [(name, template) for name in POOL for template in load(name).templates]
@@ -55,6 +55,16 @@ def test_twins_read_alike_and_want_different_things(name, template):
         assert [passed for _, passed in play(load(name), b, [a.script])] == [False]
         # Up to and including the look-up the right behaviour is the same.
         assert a.script[0] == b.script[0] and isinstance(a.script[0], (Ask, Call))
+
+
+@pytest.mark.parametrize(("name", "template", "twin"), [(d, t, twin) for d in DOMAINS for t in load(d).templates
+                                                      for twin in t.twins], ids=ids)
+def test_a_mistaken_branch_states_the_fact_as_it_is(name, template, twin):
+    for seed in SEEDS:
+        case = template.draw(twin, seed)
+        stated = [[s.thought.split(", so ")[0] for s in script if ", so " in s.thought and s.thought.startswith("The ")]
+                  for script in (case.script, case.mistakes["wrong_branch"])]
+        assert stated[0] and stated[0][0] == stated[1][0]
 
 
 @pytest.mark.parametrize(("name", "template", "twin"), CELLS, ids=ids)

@@ -25,10 +25,26 @@ def ask(key: str) -> Ask:
     return Ask(f"I need the {key} first.", f"What is your {key}?")
 
 
-def because(field: str, value: Any, decision: str) -> str:
+class Because(str):
     """The thought after a look-up: the deciding field, its value as the tool result shows it, the decision."""
+
+    fact: str
+    decision: str
+
+    @classmethod
+    def of(cls, fact: str, decision: str) -> Because:
+        thought = cls(f"{fact}, so {decision}.")
+        thought.fact, thought.decision = fact, decision
+        return thought
+
+
+def because(field: str, value: Any, decision: str, owner: str = "") -> Because:
+    """`value` is shown as JSON shows it, without quotes, so that it can be copied from the tool result.
+
+    `owner` names the row that is meant where the tool result lists several.
+    """
     shown = value if isinstance(value, str) else json.dumps(value)
-    return f"The {field} is {shown}, so {decision}."
+    return Because.of(f"The {owner} {field} is {shown}" if owner else f"The {field} is {shown}", decision)
 
 
 def done(text: str) -> Say:
@@ -45,8 +61,26 @@ def declined(text: str) -> Say:
 class Branch:
     """What follows the look-up in one twin: writes, then the closing message."""
 
-    calls: tuple[Call, ...]
+    calls: tuple[Step, ...]
     end: Say
+
+    @property
+    def opening(self) -> Because:
+        """The thought that opens the branch: the fact and what follows from it."""
+        thought = (*self.calls, self.end)[0].thought
+        if not isinstance(thought, Because):
+            raise TypeError(f"a branch opens with because(...), not {thought!r}")
+        return thought
+
+
+def _seen(branch: Branch, true: Because) -> tuple[Step, ...]:
+    """The steps of a branch taken by mistake: the fact is read as it is, the conclusion is wrong.
+
+    A thought that misstates the fact would teach a policy not to look; one that draws the wrong conclusion leaves
+    something that a reward can put right.
+    """
+    first, *rest = (*branch.calls, branch.end)
+    return replace(first, thought=Because.of(true.fact, branch.opening.decision)), *rest
 
 
 def build(query: str, rows: dict[str, list[dict[str, Any]]], start: tuple[Step, ...], right: Branch, other: Branch, *,
@@ -59,7 +93,7 @@ def build(query: str, rows: dict[str, list[dict[str, Any]]], start: tuple[Step, 
     supplies an id. Where the right branch changes nothing, stopping early and giving up are not mistakes and are
     left out.
     """
-    mistakes: dict[str, tuple[Step, ...]] = {"wrong_branch": (*start, *other.calls, other.end)}
+    mistakes: dict[str, tuple[Step, ...]] = {"wrong_branch": (*start, *_seen(other, right.opening))}
     if wrong is not None:
         *before, last = right.calls
         spoilt = replace(last, arguments=last.arguments | wrong)

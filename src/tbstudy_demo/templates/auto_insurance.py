@@ -105,7 +105,7 @@ def deductible_change(draw: Draw, twin: str) -> Case:
     new = {"policy_id": policy, "amount": amount}
     changed = Branch((Call(because("lender", None, ALLOWED), "set_deductible", new),),
                      done("Your deductible is changed."))
-    refused = Branch((Call(because("lender", "set", DECLINE), "reject", {"policy_id": policy, "reason": "lender"}),),
+    refused = Branch((Call(because("lender", lender, DECLINE), "reject", {"policy_id": policy, "reason": "lender"}),),
                      declined("Your lender fixes the deductible."))
     if twin == "no_lender":
         extra = Call("I ask the underwriter as well.", "refer_to_underwriter",

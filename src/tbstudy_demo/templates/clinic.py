@@ -123,26 +123,22 @@ def move(draw: Draw, twin: str) -> Case:
                  blind=False)
 
 
-def move_kind(draw: Draw, twin: str) -> Case:
-    name, date = draw.name(), draw.date()
-    first, second = sorted((draw.id("V"), draw.id("V")))
-    kind, other_kind = draw.rng.sample(KINDS, 2)
-    old = {first: draw.date(), second: draw.date()}
-    query = draw.choice(f"I am {name}. Please move my {kind} to {date}.",
-                        f"{name} here. The {kind} should be on {date} instead.",
-                        f"This is {name}. Can my {kind} take place on {date}?")
-    named, rest = (first, second) if twin == "named_first" else (second, first)
-    rows = {"visits": [{"visit_id": v, "name": name, "kind": kind if v == named else other_kind, "date": old[v],
-                        "status": "planned"} for v in (first, second)]}
-    end = done("Your visit is moved.")
+def sick_note(draw: Draw, twin: str) -> Case:
+    name, patient = draw.name(), draw.id("P")
+    query = draw.choice(f"I am {name}. Please get me a sick note for my employer.",
+                        f"{name} here. I stay in bed this week and need a sick note.",
+                        f"This is {name}. Can the doctor write that I am ill?")
+    rows = {"patients": [_patient(draw, patient, name, insurance=twin)]}
 
-    def change(thought: str, visit: str) -> Call:
-        return Call(thought, "move_visit", {"visit_id": visit, "date": date})
+    def note(insurance: str) -> Branch:
+        topic = "form" if insurance == "public" else "certificate"
+        return Branch((Call(because("insurance", insurance, f"a {topic} is right"), "ask_doctor",
+                            {"patient_id": patient, "topic": topic}),), done("The doctor writes your sick note."))
 
-    right = Branch((change(f"The visit {named} has kind {kind}.", named),), end)
-    other = Branch((change(f"The visit {rest} has kind {kind}.", rest),), end)
-    return build(query, rows, (_find(name),), right, other, wrong={"date": old[rest]},
-                 extra=change("I move the other visit as well.", rest), blind=False)
+    right, other = (note("public"), note("private")) if twin == "public" else (note("private"), note("public"))
+    extra = Call("I ask for the other as well.", "ask_doctor", other.calls[0].arguments)
+    return build(query, rows, (ask("patient number"), _get(patient)), right, other, wrong={"topic": "tests"},
+                 extra=extra, facts={"patient number": patient})
 
 
 def cancel(draw: Draw, twin: str) -> Case:
@@ -168,7 +164,7 @@ TEMPLATES = (
     Template("specialist", ("referred", "not_referred"), specialist),
     Template("blood_tests", ("diabetic", "not_diabetic"), blood_tests),
     Template("move", ("planned", "locked"), move),
-    Template("move_kind", ("named_first", "named_second"), move_kind),
+    Template("sick_note", ("public", "private"), sick_note),
     Template("cancel", ("planned", "cancelled"), cancel),
 )
 

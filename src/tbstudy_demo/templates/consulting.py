@@ -58,7 +58,7 @@ def leave_request(draw: Draw, twin: str) -> Case:
         Ask(because("project", None, ALLOWED), "What is your start date?"),
         Call("I have the start date now.", "book_leave", {"employee_id": employee, "start": date, "days": days})),
         done("Your leave is booked."))
-    refused = Branch((Call(because("project", "set", DECLINE), "close_ticket",
+    refused = Branch((Call(because("project", project, DECLINE), "close_ticket",
                            {"employee_id": employee, "reason": "project"}),),
                      declined("Your project does not allow leave."))
     extra = Call("I ask the owner as well.", "ask_owner", {"employee_id": employee, "topic": "leave"})

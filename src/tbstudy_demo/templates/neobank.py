@@ -46,7 +46,7 @@ def payment_dispute(draw: Draw, twin: str) -> Case:
     wrong = draw.choice({"category": other}, {"payment_ids": [one]})
     dispute = {"payment_ids": [one, two], "category": category}
     opened = Branch((Call(because("hold", None, ALLOWED), "open_dispute", dispute),), done("Your dispute is open."))
-    refused = Branch((Call(because("hold", "set", DECLINE), "file_refusal",
+    refused = Branch((Call(because("hold", hold, DECLINE), "file_refusal",
                            {"account_id": account, "reason": "hold"}),),
                      declined("Your account has a hold, so no dispute."))
     if twin == "no_hold":

@@ -41,7 +41,8 @@ def other_locker(draw: Draw, twin: str) -> Case:
     query = draw.choice(f"I am {name}. Please send my parcel to locker {locker} instead of {other}.",
                         f"{name} here. I want my parcel in locker {locker} and not in {other}.",
                         f"This is {name}. Can my parcel go to locker {locker}? Now it goes to {other}.")
-    rows = {"parcels": [_parcel(draw, parcel, name, insured=twin == "insured", locker=other)]}
+    rows = {"parcels": [_parcel(draw, parcel, name, kind=draw.choice("letter", "box"),
+                                 insured=twin == "insured", locker=other)]}
     redirect = {"parcel_id": parcel, "locker": locker}
     end = done("Your parcel goes to the new locker.")
     approved = Branch((
@@ -137,26 +138,23 @@ def pickup(draw: Draw, twin: str) -> Case:
                  wrong={"fragile": not fragile}, extra=extra, facts={"pickup date": date})
 
 
-def redirect_kind(draw: Draw, twin: str) -> Case:
-    name, locker = draw.name(), draw.id("K")
-    first, second = sorted((draw.id("T"), draw.id("T")))
-    kind, other_kind = draw.rng.sample(KINDS, 2)
-    query = draw.choice(f"I am {name}. Please send my {kind} to locker {locker}.",
-                        f"{name} here. The {kind} should go to locker {locker} instead.",
-                        f"This is {name}. Can my {kind} be in locker {locker}?")
-    named, rest = (first, second) if twin == "named_first" else (second, first)
-    parcels = [_parcel(draw, p, name, kind=kind if p == named else other_kind, insured=False) for p in (first, second)]
-    elsewhere = next(p["locker"] for p in parcels if p["parcel_id"] == rest)
-    end = done("Your parcel goes to the new locker.")
-
-    def redirect(thought: str, parcel: str) -> Call:
-        return Call(thought, "redirect_parcel", {"parcel_id": parcel, "locker": locker})
-
-    right = Branch((redirect(f"The parcel {named} has kind {kind}.", named),), end)
-    other = Branch((redirect(f"The parcel {rest} has kind {kind}.", rest),), end)
+def any_locker(draw: Draw, twin: str) -> Case:
+    name, parcel, locker, old = draw.name(), draw.id("T"), draw.id("K"), draw.id("K")
+    query = draw.choice(f"I am {name}. Whatever is on its way to me should go to locker {locker}.",
+                        f"{name} here. I moved, please use locker {locker} for what you have for me.",
+                        f"This is {name}. Can my delivery be in locker {locker}? I have no number.")
+    rows = {"parcels": [_parcel(draw, parcel, name, kind=twin, insured=False, locker=old)]}
+    redirected = Branch((Call(because("kind", "box", ALLOWED), "redirect_parcel",
+                              {"parcel_id": parcel, "locker": locker}),), done("Your parcel goes to the new locker."))
+    refused = Branch((Call(because("kind", "tube", DECLINE), "log_rejection",
+                           {"parcel_id": parcel, "reason": "too long"}),),
+                     declined("A tube is too long for a locker."))
     start = (Call("I find the parcels of the recipient.", "find_parcels", {"recipient": name}),)
-    return build(query, {"parcels": parcels}, start, right, other, wrong={"locker": elsewhere},
-                 extra=redirect("I redirect the other parcel as well.", rest), blind=False)
+    extra = Call("I redirect the parcel as well.", "redirect_parcel", {"parcel_id": parcel, "locker": locker})
+    if twin == "box":
+        extra = Call("I hold the parcel as well.", "hold_parcel", {"parcel_id": parcel, "until": None})
+        return build(query, rows, start, redirected, refused, wrong={"locker": old}, extra=extra, blind=False)
+    return build(query, rows, start, refused, redirected, wrong={"reason": "customs"}, extra=extra, blind=False)
 
 
 TEMPLATES = (
@@ -165,7 +163,7 @@ TEMPLATES = (
     Template("hold", ("perishable", "durable"), hold),
     Template("customs", ("held", "cleared"), customs),
     Template("pickup", ("heavy", "light"), pickup),
-    Template("redirect_kind", ("named_first", "named_second"), redirect_kind),
+    Template("any_locker", ("box", "tube"), any_locker),
 )
 
 domain = Domain("parcel", server, POLICY, DATA, TEMPLATES)

@@ -75,9 +75,9 @@ def size_exchange(draw: Draw, twin: str) -> Case:
                        "in_stock": draw.choice(True, False)}]}
     start = (ask("new size"), Call("I list the items of the order.", "list_items", {"order_id": order}))
     new = {"item_id": item, "size": size}
-    swapped = Branch((Call(f"The {product} {item} has in_stock true, so {ALLOWED}.", "exchange_item", new),),
+    swapped = Branch((Call(because("in_stock", True, ALLOWED, f"{product} {item}"), "exchange_item", new),),
                      done("Your exchange is on its way."))
-    waiting = Branch((Call(f"The {product} {item} has in_stock false, so it waits.", "join_waitlist", new),),
+    waiting = Branch((Call(because("in_stock", False, "it waits", f"{product} {item}"), "join_waitlist", new),),
                      done("You are on the waitlist."))
     right, wrong = (swapped, waiting) if twin == "in_stock" else (waiting, swapped)
     extra = Call("I do the other as well.", wrong.calls[0].tool, new)

@@ -123,35 +123,34 @@ def line_end(draw: Draw, twin: str) -> Case:
     rows = {"lines": [_line(draw, line, name, ends=None if twin == "open" else other)]}
     ended = Branch((Call(because("ends", None, ALLOWED), "end_line", {"line_id": line, "date": date}),),
                    done("Your line ends on that date."))
-    kept = Branch((), Say(because("ends", "set", ALREADY), "The end of this line is already set. <DONE>"))
+    kept = Branch((), Say(because("ends", other, ALREADY), "The end of this line is already set. <DONE>"))
     start = (ask("end date"), _look_up(line))
     facts = {"end date": date}
     if twin == "open":
         extra = Call("I note this down as well.", "note_decline", {"line_id": line, "reason": "contract"})
         return build(query, rows, start, ended, kept, wrong={"date": other}, extra=extra, facts=facts)
-    extra = Call(because("ends", "set", DECLINE), "note_decline", {"line_id": line, "reason": "contract"})
+    extra = Call(because("ends", other, DECLINE), "note_decline", {"line_id": line, "reason": "contract"})
     approval = Call("I ask for approval of the end.", "request_approval", {"line_id": line, "action": "line end"})
     return build(query, rows, start, kept, ended, extra=extra, approval=approval, facts=facts)
 
 
 def goodwill_credit(draw: Draw, twin: str) -> Case:
-    name, amount = draw.name(), draw.amount()
-    first, second = sorted((draw.id("L"), draw.id("L")))
+    name, line, amount = draw.name(), draw.id("L"), draw.amount()
     query = draw.choice(f"I am {name}. Your colleague promised me a goodwill credit of {amount}.",
                         f"{name} here. Please book the goodwill credit of {amount} that I was promised.",
                         f"This is {name}. I am still waiting for {amount} as a goodwill credit.")
-    main, extra = (first, second) if twin == "main_first" else (second, first)
-    rows = {"lines": [_line(draw, line, name, role="main" if line == main else "extra") for line in (first, second)]}
-
-    def credit(thought: str, line: str) -> Call:
-        return Call(thought, "add_credit", {"line_id": line, "amount": amount, "reason": "goodwill"})
-
-    end = done("The goodwill credit is booked.")
-    right = Branch((credit(f"The line {main} has role main.", main),), end)
-    other = Branch((credit(f"The line {extra} has role main.", extra),), end)
+    rows = {"lines": [_line(draw, line, name, role=twin)]}
+    credit = {"line_id": line, "amount": amount, "reason": "goodwill"}
+    booked = Branch((Call(because("role", "main", ALLOWED), "add_credit", credit),),
+                    done("The goodwill credit is booked."))
+    refused = Branch((Call(because("role", "extra", DECLINE), "note_decline",
+                           {"line_id": line, "reason": "extra line"}),),
+                     declined("An extra line gets no goodwill credit."))
     start = (Call("I find the lines of the owner.", "find_lines", {"owner": name}),)
-    return build(query, rows, start, right, other, wrong={"reason": "outage"},
-                 extra=credit("I credit the other line as well.", extra), blind=False)
+    extra = Call("I credit the line as well.", "add_credit", credit)
+    if twin == "main":
+        return build(query, rows, start, booked, refused, wrong={"reason": "outage"}, extra=extra, blind=False)
+    return build(query, rows, start, refused, booked, wrong={"reason": "contract"}, extra=extra, blind=False)
 
 
 TEMPLATES = (
@@ -160,7 +159,7 @@ TEMPLATES = (
     Template("more_data", ("active", "suspended"), more_data),
     Template("new_sim", ("esim_ready", "not_ready"), new_sim),
     Template("line_end", ("open", "already_set"), line_end),
-    Template("goodwill_credit", ("main_first", "main_second"), goodwill_credit),
+    Template("goodwill_credit", ("main", "extra"), goodwill_credit),
 )
 
 domain = Domain("telecom", server, POLICY, DATA, TEMPLATES)

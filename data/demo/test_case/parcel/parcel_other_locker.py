@@ -25,7 +25,7 @@ def test_000(x: TestContext):
         data_patch:
           parcels:
           - {parcel_id: T-329, recipient: Petra Okafor, kind: letter, status: in_transit, insured: true,
-            heavy: false, perishable: false, customs: held, locker: K-201}
+            heavy: false, perishable: true, customs: cleared, locker: K-201}
         golden_test_case:
           tool_interactions:
           - tool: track_parcel
@@ -49,7 +49,7 @@ def test_001(x: TestContext):
       parcel:
         data_patch:
           parcels:
-          - {parcel_id: T-518, recipient: Ines Iversen, kind: box, status: delivered, insured: false,
+          - {parcel_id: T-518, recipient: Ines Iversen, kind: box, status: in_transit, insured: false,
             heavy: true, perishable: true, customs: held, locker: K-640}
         golden_test_case:
           tool_interactions:
@@ -73,7 +73,7 @@ def test_002(x: TestContext):
         data_patch:
           parcels:
           - {parcel_id: T-970, recipient: Ines Iversen, kind: box, status: delivered, insured: true, heavy: false,
-            perishable: false, customs: held, locker: K-878}
+            perishable: true, customs: held, locker: K-878}
         golden_test_case:
           tool_interactions:
           - tool: track_parcel
@@ -97,8 +97,8 @@ def test_003(x: TestContext):
       parcel:
         data_patch:
           parcels:
-          - {parcel_id: T-676, recipient: Umut Brandt, kind: tube, status: delivered, insured: false,
-            heavy: false, perishable: false, customs: cleared, locker: K-118}
+          - {parcel_id: T-676, recipient: Umut Brandt, kind: box, status: delivered, insured: false, heavy: false,
+            perishable: false, customs: held, locker: K-118}
         golden_test_case:
           tool_interactions:
           - tool: track_parcel
@@ -145,8 +145,8 @@ def test_005(x: TestContext):
       parcel:
         data_patch:
           parcels:
-          - {parcel_id: T-444, recipient: Ben Moreau, kind: box, status: delivered, insured: false, heavy: true,
-            perishable: false, customs: held, locker: K-205}
+          - {parcel_id: T-444, recipient: Ben Moreau, kind: box, status: delivered, insured: false, heavy: false,
+            perishable: true, customs: held, locker: K-205}
         golden_test_case:
           tool_interactions:
           - tool: track_parcel
@@ -169,7 +169,7 @@ def test_006(x: TestContext):
         data_patch:
           parcels:
           - {parcel_id: T-918, recipient: Farid Vargas, kind: box, status: delivered, insured: true, heavy: false,
-            perishable: false, customs: cleared, locker: K-139}
+            perishable: false, customs: held, locker: K-139}
         golden_test_case:
           tool_interactions:
           - tool: track_parcel
@@ -193,8 +193,8 @@ def test_007(x: TestContext):
       parcel:
         data_patch:
           parcels:
-          - {parcel_id: T-792, recipient: Elena Okafor, kind: tube, status: delivered, insured: false,
-            heavy: false, perishable: true, customs: cleared, locker: K-664}
+          - {parcel_id: T-792, recipient: Elena Okafor, kind: box, status: delivered, insured: false,
+            heavy: false, perishable: false, customs: held, locker: K-664}
         golden_test_case:
           tool_interactions:
           - tool: track_parcel
@@ -216,8 +216,8 @@ def test_008(x: TestContext):
       parcel:
         data_patch:
           parcels:
-          - {parcel_id: T-845, recipient: Jonas Urbina, kind: box, status: delivered, insured: true, heavy: true,
-            perishable: true, customs: held, locker: K-634}
+          - {parcel_id: T-845, recipient: Jonas Urbina, kind: box, status: in_transit, insured: true,
+            heavy: true, perishable: true, customs: cleared, locker: K-634}
         golden_test_case:
           tool_interactions:
           - tool: track_parcel
@@ -312,8 +312,8 @@ def test_012(x: TestContext):
       parcel:
         data_patch:
           parcels:
-          - {parcel_id: T-989, recipient: Ben Rossi, kind: letter, status: delivered, insured: true, heavy: false,
-            perishable: true, customs: held, locker: K-178}
+          - {parcel_id: T-989, recipient: Ben Rossi, kind: letter, status: in_transit, insured: true,
+            heavy: true, perishable: true, customs: cleared, locker: K-178}
         golden_test_case:
           tool_interactions:
           - tool: track_parcel
@@ -337,8 +337,8 @@ def test_013(x: TestContext):
       parcel:
         data_patch:
           parcels:
-          - {parcel_id: T-980, recipient: Rosa Zhang, kind: letter, status: in_transit, insured: false,
-            heavy: false, perishable: false, customs: cleared, locker: K-292}
+          - {parcel_id: T-980, recipient: Rosa Zhang, kind: letter, status: delivered, insured: false,
+            heavy: false, perishable: false, customs: held, locker: K-292}
         golden_test_case:
           tool_interactions:
           - tool: track_parcel
@@ -360,8 +360,8 @@ def test_014(x: TestContext):
       parcel:
         data_patch:
           parcels:
-          - {parcel_id: T-479, recipient: Farid Castillo, kind: box, status: delivered, insured: true,
-            heavy: false, perishable: true, customs: held, locker: K-204}
+          - {parcel_id: T-479, recipient: Farid Castillo, kind: box, status: in_transit, insured: true,
+            heavy: true, perishable: true, customs: held, locker: K-204}
         golden_test_case:
           tool_interactions:
           - tool: track_parcel
@@ -385,8 +385,8 @@ def test_015(x: TestContext):
       parcel:
         data_patch:
           parcels:
-          - {parcel_id: T-455, recipient: Umut Urbina, kind: tube, status: delivered, insured: false,
-            heavy: true, perishable: true, customs: cleared, locker: K-655}
+          - {parcel_id: T-455, recipient: Umut Urbina, kind: box, status: in_transit, insured: false,
+            heavy: true, perishable: false, customs: held, locker: K-655}
         golden_test_case:
           tool_interactions:
           - tool: track_parcel
