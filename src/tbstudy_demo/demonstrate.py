@@ -1,7 +1,7 @@
 """Scripted demonstrators of the bundled domains: they know the right script and, by design, often do not follow it.
 
 A *cell* is one twin of one template. Each cell has a competence, the share of demonstrations that are right; the
-rest are the template's named mistakes in proportions that differ by cell. Competences are spread evenly over (0, 1)
+rest are the template's named mistakes in proportions that differ by cell. Competences are spread evenly over [0, 1]
 and shuffled over the cells, so that a policy that imitates them passes some tasks always, some never, and the rest
 in between: the material of a probe histogram.
 """
@@ -18,7 +18,7 @@ from tbstudy.sandbox.users import facts
 from tbstudy_demo.cases import Ask, Call, Case, Domain, Say, Step, Template
 
 #: How often each mistake is made relative to the others, before a cell's own preferences.
-MISTAKE_WEIGHTS = {"wrong_branch": 1.0, "wrong_field": 1.6, "stops_early": 1.2, "extra_write": 0.8,
+MISTAKE_WEIGHTS = {"wrong_branch": 1.0, "wrong_field": 1.6, "stops_early": 1.0, "extra_write": 0.8,
                    "skips_lookup": 0.5, "gives_up": 0.4}
 
 
@@ -53,14 +53,24 @@ def cells(domains: list[Domain], seed: int) -> list[Cell]:
     for domain in domains:
         rng = random.Random(f"habits|{seed}|{domain.name}")
         twins = [(t, twin) for t in domain.templates for twin in t.twins]
-        # A little above even: the policy adds mistakes of its own.
-        ladder = [min(1.0, 1.1 * (i + 0.5) / len(twins)) for i in range(len(twins))]
+        # A policy that imitates pulls rare conduct towards the usual: the lowest cells are never done right.
+        ladder = [min(1.0, max(0.0, 1.25 * ((i + 0.5) / len(twins) - 0.125))) for i in range(len(twins))]
+        middle = ladder[len(twins) // 2]
         rng.shuffle(ladder)
-        for (template, twin), competence in zip(twins, ladder, strict=True):
-            names = template.draw(twin, f"names|{seed}").mistakes
+        named = [template.draw(twin, f"names|{seed}").mistakes for template, twin in twins]
+        for i, names in enumerate(named):
+            if "gives_up" not in names and ladder[i] < middle:
+                # Where changing nothing is right, only competence shows that the fact was read.
+                j = ladder.index(middle)
+                ladder[i], ladder[j] = ladder[j], ladder[i]
+        for (template, twin), competence, names in zip(twins, ladder, named, strict=True):
             raw = {m: MISTAKE_WEIGHTS.get(m, 1.0) * rng.uniform(0.5, 1.5) for m in sorted(names)}
-            total = sum(raw.values())
-            found.append(Cell(domain, template, twin, competence, {m: w / total for m, w in raw.items()}))
+            # Demonstrators that hardly ever do right still read facts rightly: what they look up shows in what they do.
+            others = sum(w for m, w in raw.items() if m != "wrong_branch")
+            most = (0.5 * competence + 0.05) / max(1e-9, 1 - competence)
+            share = min(raw["wrong_branch"] / (raw["wrong_branch"] + others), most)
+            raw = {m: share if m == "wrong_branch" else (1 - share) * w / others for m, w in raw.items()}
+            found.append(Cell(domain, template, twin, competence, raw))
     return found
 
 

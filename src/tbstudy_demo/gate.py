@@ -42,7 +42,7 @@ class Played:
     passed: bool
 
 
-def check_gate(folder: Path, dataset: Path, seed: int, cases: int = 12, repetitions: int = 4) -> int:
+def check_gate(folder: Path, dataset: Path, seed: int, cases: int = 24, repetitions: int = 4) -> int:
     """Play fresh cases with the checkpoint, write gate.json beside it, print the tables; 0 when it passes, else 1."""
     played = play_fresh_cases(folder, dataset, seed, cases, repetitions)
     copying, branching = copy_table(played), branch_table(played)
@@ -109,28 +109,31 @@ def copy_table(played: list[Played]) -> pd.DataFrame:
 def branch_table(played: list[Played]) -> pd.DataFrame:
     """Per template: how often its first branch is taken after the first twin's fact and after the second's.
 
-    Counted among episodes that did what both twins share first; one that then takes neither branch counts as such.
+    Counted among episodes that took one of the two; `neither` is the share of those at the parting that did not.
     """
     from scipy.stats import fisher_exact
 
-    counts: dict[tuple[str, str], list[int]] = {}
+    counts: dict[str, dict[tuple[str, str], int]] = {}
     twins: dict[str, tuple[str, ...]] = {}
     for p in played:
         name = f"{p.cell.domain.name}/{p.cell.template.name}"
-        first, _ = twins.setdefault(name, p.cell.template.twins)
-        took_first, rest = counts.setdefault((name, p.cell.twin), [0, 0])
+        twins[name] = p.cell.template.twins
         taken = branch_taken(p.episode, p.case)
         if taken is not None:
-            own = p.cell.twin == first
-            hit = taken == ("own" if own else "other")
-            counts[name, p.cell.twin] = [took_first + hit, rest + (not hit)]
+            seen = counts.setdefault(name, {})
+            seen[p.cell.twin, taken] = seen.get((p.cell.twin, taken), 0) + 1
     rows = []
     for name, (first, second) in twins.items():
-        a, b = counts[name, first], counts[name, second]
-        share_a, share_b = a[0] / max(1, sum(a)), b[0] / max(1, sum(b))
-        rows.append({"template": name, "reached": sum(a) + sum(b), "first_after_first": share_a,
-                     "first_after_second": share_b, "discrimination": share_a - share_b,
-                     "p_value": float(fisher_exact([a, b], alternative="greater").pvalue)})
+        seen = counts.get(name, {})
+        table = [[seen.get((first, "own"), 0), seen.get((first, "other"), 0)],
+                 [seen.get((second, "other"), 0), seen.get((second, "own"), 0)]]
+        after_first, after_second = (row[0] / max(1, sum(row)) for row in table)
+        taken = sum(map(sum, table))
+        rows.append({"template": name, "took_one": taken,
+                     "neither": 1 - taken / max(1, sum(seen.values())),
+                     "first_after_first": after_first, "first_after_second": after_second,
+                     "discrimination": after_first - after_second,
+                     "p_value": float(fisher_exact(table, alternative="greater").pvalue)})
     return pd.DataFrame(rows)
 
 

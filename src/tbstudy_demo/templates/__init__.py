@@ -91,14 +91,14 @@ def build(query: str, rows: dict[str, list[dict[str, Any]]], start: tuple[Step, 
     `wrong` are arguments that spoil the last call of the right branch, `extra` is a write too many, `approval` a
     request for approval that nothing calls for. Without `blind` nobody can act before the look-up, because it
     supplies an id. Where the right branch changes nothing, stopping early and giving up are not mistakes and are
-    left out.
+    left out; where the other one does, stopping early is taking it.
     """
     mistakes: dict[str, tuple[Step, ...]] = {"wrong_branch": (*start, *_seen(other, right.opening))}
     if wrong is not None:
         *before, last = right.calls
         spoilt = replace(last, arguments=last.arguments | wrong)
         mistakes["wrong_field"] = (*start, *before, spoilt, right.end)
-    if right.calls:
+    if right.calls and other.calls:  # else stopping early is what the other branch does
         mistakes["stops_early"] = (*start, *right.calls[:-1], replace(right.end, thought="That should be enough."))
     mistakes["extra_write"] = (*start, *right.calls, extra, right.end)
     if approval is not None:

@@ -91,7 +91,7 @@ def blood_tests(draw: Draw, twin: str) -> Case:
     rows = {"patients": [_patient(draw, patient, name, diabetic=twin == "diabetic")]}
 
     def order(diabetic: bool) -> Branch:
-        decision = "fasting is false" if diabetic else "fasting is true"
+        decision = "no fasting" if diabetic else "fasting is needed"
         return Branch((Call(because("diabetic", diabetic, decision), "order_tests",
                             {"patient_id": patient, "tests": [first, second], "fasting": not diabetic}),),
                       done("Your blood tests are ordered."))
@@ -137,8 +137,8 @@ def sick_note(draw: Draw, twin: str) -> Case:
 
     right, other = (note("public"), note("private")) if twin == "public" else (note("private"), note("public"))
     extra = Call("I ask for the other as well.", "ask_doctor", other.calls[0].arguments)
-    return build(query, rows, (ask("patient number"), _get(patient)), right, other, wrong={"topic": "tests"},
-                 extra=extra, facts={"patient number": patient})
+    return build(query, rows, (ask("patient number"), _get(patient)), right, other, extra=extra,
+                 facts={"patient number": patient})
 
 
 def cancel(draw: Draw, twin: str) -> Case:
