@@ -5,6 +5,7 @@ reports/<name>/<version>/
   manifest.json   commit, hashes of config and data, package versions, seeds, model, counts
   tables/         CSV, Markdown, LaTeX, HTML
   figures/        PDF, SVG, PNG
+  views/          single attempts to read, as HTML
   notebooks/      as executed
 """
 
@@ -52,8 +53,15 @@ th, td { padding: .25rem .6rem; border-bottom: 1px solid #ddd; text-align: left;
 th { border-bottom: 2px solid #222; }
 .num { text-align: right; font-variant-numeric: tabular-nums; }
 .note { font-size: .85rem; color: #555; margin-top: .2rem; }
+.view { font-size: .85rem; margin: 2rem 0; overflow-x: auto; } .view table { margin: .3rem 0; }
 nav { font-size: .9rem; } footer { margin-top: 3rem; font-size: .8rem; color: #555; }
 """
+
+#: Browsers load nothing and run nothing, whatever a record holds: the report is one file.
+POLICY = (
+    '<meta http-equiv="Content-Security-Policy" '
+    "content=\"default-src 'none'; style-src 'unsafe-inline'; img-src data:\">"
+)
 
 
 def freeze(
@@ -66,13 +74,13 @@ def freeze(
     data: Iterable[str | Path] = (),
     facts: Mapping[str, Any] | None = None,
 ) -> Path:
-    """Copy a study folder's tables, figures and executed notebooks into `out_root`/`name`/`version` and describe
+    """Copy a study folder's tables, figures, views and executed notebooks into `out_root`/`name`/`version` and describe
     them.
 
     `version` defaults to the next free one (v1, v2, ...). `notebooks` come on top of those in `study_dir`; `data` are
     files outside of it to hash (those in it with a data suffix are hashed anyway); `facts` go into the manifest over
     the facts the study recorded. The folder appears whole or not at all. Raises `StudyError` when the version exists,
-    the study has no index, or an indexed table or figure is missing.
+    the study has no index, or an indexed table, figure or view is missing.
     """
     study, parent = Path(study_dir), Path(out_root) / name
     index = load_index(study)
@@ -104,22 +112,26 @@ def freeze(
 
 
 def render_html(folder: Path, index: Mapping[str, Any], manifest: Mapping[str, Any]) -> str:
-    """The report of a frozen folder as one HTML page: figures inline as SVG images, tables from their HTML files."""
+    """The report of a frozen folder as one HTML page: figures inline as SVG images, tables and views from their HTML
+    files."""
     title = html.escape(index["title"])
     commit = manifest["commit"] or "not in a git repository"
     if manifest["uncommitted_changes"]:
         commit += " with uncommitted changes"
     parts = [f"<h1>{title}</h1>", f"<p>{html.escape(index['intro'])}</p>" if index["intro"] else ""]
-    number = {"table": 0, "figure": 0}
     for entry in index["entries"]:
         kind, entry_name, caption = entry["kind"], entry["name"], html.escape(entry.get("caption", ""))
         if kind == "section":
             parts.append(f"<h2>{html.escape(entry_name)}</h2>" + (f"<p>{caption}</p>" if caption else ""))
             continue
-        number[kind] += 1
         if kind == "table":
             table = (folder / "tables" / f"{entry_name}.html").read_text(encoding="utf-8")
             parts.append(f'<div class=wide id="{entry_name}">{table}</div>')
+        elif kind == "view":
+            view = (folder / "views" / f"{entry_name}.html").read_text(encoding="utf-8")
+            parts.append(
+                f'<figure id="{entry_name}"><figcaption>{caption}</figcaption><div class=view>{view}</div></figure>'
+            )
         else:
             image = base64.b64encode((folder / "figures" / f"{entry_name}.svg").read_bytes()).decode()
             parts.append(
@@ -132,7 +144,7 @@ def render_html(folder: Path, index: Mapping[str, Any], manifest: Mapping[str, A
     footer = f"tbstudy {manifest['packages']['tbstudy']}, commit {commit}, {manifest['created']}; see manifest.json"
     parts += [f"<nav>Notebooks: {links}</nav>" if links else "", f"<footer>{html.escape(footer)}</footer>"]
     body = "\n".join(part for part in parts if part)
-    head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{title}</title>'
+    head = f'<meta charset="utf-8">{POLICY}<meta name="viewport" content="width=device-width"><title>{title}</title>'
     return f'<!doctype html>\n<html lang="en"><head>{head}<style>{CSS}</style></head>\n<body>\n{body}\n</body></html>\n'
 
 
@@ -142,7 +154,11 @@ def _next_version(parent: Path) -> str:
 
 
 def _copy_entries(study: Path, target: Path, index: Mapping[str, Any]) -> None:
-    kinds = {"table": ("tables", ("csv", "md", "tex", "html")), "figure": ("figures", ("pdf", "svg", "png"))}
+    kinds = {
+        "table": ("tables", ("csv", "md", "tex", "html")),
+        "figure": ("figures", ("pdf", "svg", "png")),
+        "view": ("views", ("html",)),
+    }
     for entry in index["entries"]:
         if entry["kind"] not in kinds:
             continue
@@ -213,6 +229,7 @@ def _manifest(
         "notebooks": notebooks,
         "tables": [entry["name"] for entry in entries if entry["kind"] == "table"],
         "figures": [entry["name"] for entry in entries if entry["kind"] == "figure"],
+        "views": [entry["name"] for entry in entries if entry["kind"] == "view"],
     }
 
 

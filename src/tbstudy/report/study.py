@@ -3,6 +3,7 @@
 report = StudyReport("runs/laptop", title="Laptop study")
 report.table("outcome", Table(...))
 report.figure("transitions", figures.transition_heatmap(...), "caption")
+report.view("example", compare_episodes(...), "caption")
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from tbstudy.errors import StudyError
 from tbstudy.report.style import save_figure
@@ -20,11 +21,19 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 INDEX = "report.json"
+KINDS = ("table", "figure", "view", "section")
+
+
+class HtmlView(Protocol):
+    """What shows itself as an HTML fragment: an episode, two side by side."""
+
+    def html(self) -> str:
+        """The fragment: everything foreign escaped, no script, nothing loaded from elsewhere."""
 
 
 class StudyReport:
-    """Writes into `folder`/tables and `folder`/figures and keeps `folder`/report.json: title, intro, entries in
-    order.
+    """Writes into `folder`/tables, `folder`/figures and `folder`/views and keeps `folder`/report.json: title, intro,
+    entries in order.
 
     Adding an entry again replaces it in place. Notebooks add what they show; `build.freeze` turns the folder into a
     versioned report. An existing index is continued, so that several notebooks can share one report.
@@ -49,6 +58,14 @@ class StudyReport:
         save_figure(figure, self.folder / "figures" / name)
         self._add({"kind": "figure", "name": name, "caption": caption})
         return figure
+
+    def view(self, name: str, view: HtmlView, caption: str = "") -> HtmlView:
+        """Write the view's HTML and index it; returns it, for a notebook to show."""
+        path = self.folder / "views" / f"{name}.html"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"{view.html()}\n", encoding="utf-8")
+        self._add({"kind": "view", "name": name, "caption": caption})
+        return view
 
     def section(self, title: str, text: str = "") -> None:
         """A heading with a paragraph before the entries that follow."""
@@ -88,6 +105,6 @@ def load_index(folder: str | Path) -> dict[str, Any]:
     except (ValueError, KeyError, TypeError) as error:
         raise StudyError(f"{path}: not a report index ({error}); delete it and run the analyse stage again") from None
     for entry in entries:
-        if entry.get("kind") not in ("table", "figure", "section") or "name" not in entry:
-            raise StudyError(f"{path}: entries: {entry!r} is no table, figure or section")
+        if entry.get("kind") not in KINDS or "name" not in entry:
+            raise StudyError(f"{path}: entries: {entry!r} is no {', '.join(KINDS[:-1])} or {KINDS[-1]}")
     return index
