@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import hashlib
 import multiprocessing
 import os
@@ -26,11 +27,12 @@ from tbstudy.processes import die_with_parent, exclusive
 from tbstudy.reward.checks import CheckRunner
 from tbstudy.reward.verdict import Verdict
 from tbstudy.sandbox import transports
+from tbstudy.sandbox.arguments import MAX_DEPTH, depth
 from tbstudy.sandbox.base import Sandbox
 from tbstudy.sandbox.episode import Episode, run_episode
 from tbstudy.sandbox.servers import read_servers
 from tbstudy.sandbox.users import ScriptedUser, User
-from tbstudy.store import RecordStore
+from tbstudy.store import RecordStore, as_line
 from tbstudy.tasks.loader import Dataset, load_dataset, load_list
 from tbstudy.tasks.model import Task
 
@@ -97,11 +99,24 @@ async def play(task: Task, repetition: int, *, policy: Policy, sandbox: Sandbox,
         policy.leave()  # the session failed before the conversation opened: the wave must not wait for it
     if episode.fault is not None:
         return episode, None
-    with attempt_usage() as judged:
-        verdict = await checks.judge(task, episode.effects, episode.messages, episode.response, episode.tool_calls,
-                                     episode.init_result)
+    try:
+        with attempt_usage() as judged:
+            verdict = await checks.judge(task, episode.effects, episode.messages, episode.response,
+                                         episode.tool_calls, episode.init_result)
+    except StudyError:
+        raise  # nobody's attempt can be judged
+    except Exception as error:  # what one attempt holds must not end the others
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        episode.fault = SystemFault("check", f"the check could not be run: {type(error).__name__}: {error}")
+        return episode, None
     episode.usage += judged
     return episode, verdict
+
+
+#: Names in a record's metadata that a task's tags cannot take.
+_OWN = frozenset({"repetition", "policy", "scenario", "domain", "test_case_file", "test_case_name", "config_hash",
+                  "interpretation_warnings", "seconds", "warnings", "error"})
 
 
 def to_record(episode: Episode, verdict: Verdict | None, policy: str, config_hash: str) -> dict[str, Any]:
@@ -110,7 +125,9 @@ def to_record(episode: Episode, verdict: Verdict | None, policy: str, config_has
     labels = dict(tag.split(":", 1) for tag in _labels(task) if ":" in tag)
     meta: dict[str, Any] = {
         "repetition": episode.repetition, "policy": policy, "scenario": task.scenario, "domain": task.domain,
-        "test_case_file": task.uid.split(":")[0], "test_case_name": task.function, **labels,
+        "test_case_file": task.uid.split(":")[0], "test_case_name": task.function,
+        # A tag such as `policy:x` must not change whose attempt this is.
+        **{name: value for name, value in labels.items() if name not in _OWN},
         "config_hash": config_hash, "interpretation_warnings": len(episode.warnings),
         "seconds": round(episode.seconds, 4)}
     if episode.warnings:
@@ -123,10 +140,19 @@ def to_record(episode: Episode, verdict: Verdict | None, policy: str, config_has
                   "tb": "", "metadata": {"reason": verdict.reason, "diff": verdict.diff}}
         if verdict.system_error:
             meta["error"] = {"type": verdict.cause or "check", "message": verdict.reason}
-    return {"uid": task.uid, "metadata": meta, "is_system_error": fault is not None,
-            "finish_reason": episode.finish_reason, "test_result": result, "messages": episode.messages,
-            "usage": [u.record() for u in episode.usage],
-            "tokens": {"generated": sum(u.output_tokens for u in episode.usage if u.role == "policy")}}
+    record = {"uid": task.uid, "metadata": meta, "is_system_error": fault is not None,
+              "finish_reason": episode.finish_reason, "test_result": result, "messages": episode.messages,
+              "usage": [u.record() for u in episode.usage],
+              "tokens": {"generated": sum(u.output_tokens for u in episode.usage if u.role == "policy")}}
+    try:
+        if verdict is not None and depth(verdict.diff) > MAX_DEPTH:
+            raise ValueError("its differences are nested too deep")
+        as_line(record)
+    except (TypeError, ValueError, RecursionError) as error:
+        # Effects or a check's notes that JSON cannot hold: whoever made them is out of order.
+        meta["error"] = {"type": "check", "message": f"the attempt cannot be recorded: {type(error).__name__}: {error}"}
+        record |= {"is_system_error": True, "test_result": None}
+    return record
 
 
 def _labels(task: Task) -> list[str]:
@@ -279,8 +305,9 @@ async def _run_each(study: Study, tasks: Sequence[Task], records: RecordStore, m
     except* SystemFault as faults:
         raise StudyError(f"campaign stopped: {_first(faults)}") from None
     finally:
-        await policy.close()
-        await sandbox.close()
+        for end in (policy, user, checks.model, sandbox):
+            if hasattr(end, "close"):
+                await end.close()
         checks.close()
 
 

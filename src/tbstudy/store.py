@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tbstudy.errors import StudyError
+from tbstudy.secrets import scrubber
 
 Key = tuple[str, str, int]  # policy, uid, repetition
 
@@ -31,11 +32,13 @@ class RecordStore:
     records when they carry another `config_hash` than this run's.
 
     System errors stay in the file as history; a later clean attempt of the same key replaces them when the file is
-    read (`repair=True` makes `done` leave them out, so that they run again).
+    read (`repair=True` makes `done` leave them out, so that they run again). Keys from the environment are replaced
+    by `[key]` wherever a record quotes them.
     """
 
     def __init__(self, path: Path, policy: str, config_hash: str):
         self.path = path
+        self._scrub = scrubber()
         self.torn = _cut_torn_end(path)
         self.clean: set[Key] = set()
         self.failed: set[Key] = set()
@@ -63,18 +66,33 @@ class RecordStore:
             key = key_of(record)
             if key in self.clean:
                 raise StudyError(f"{self.path}: {key} would be stored twice")
+            line = as_line(record)
             if is_system_error(record):
                 self.failed.add(key)
             else:
                 self.clean.add(key)
                 self.failed.discard(key)
-            lines.append(json.dumps(record, ensure_ascii=False, separators=(",", ":")) + "\n")
+            lines.append(self._scrub(line) + "\n")
         if lines:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with self.path.open("ab") as out:
                 out.write("".join(lines).encode())
                 out.flush()
                 os.fsync(out.fileno())
+
+
+def as_line(record: dict[str, Any]) -> str:
+    """The record as one line of JSON in valid Unicode.
+
+    Raises:
+        TypeError, ValueError, RecursionError: it holds what JSON does not, or nests too deep.
+    """
+    line = json.dumps(record, ensure_ascii=False, separators=(",", ":"))
+    try:
+        line.encode()
+    except UnicodeEncodeError:  # half a surrogate pair, which JSON has as an escape only
+        line = json.dumps(record, separators=(",", ":"))
+    return line
 
 
 def read_lines(path: Path) -> Iterable[tuple[int, dict[str, Any]]]:
