@@ -180,8 +180,8 @@ def write_report(study: Study, found: Outcome) -> StudyReport:
             "which base ended with a wrong database and the trained policy with the right one, the first by name, and "
             "its first such attempt.")
         report.view("example", example(study, found.example),
-                    f"{found.example.uid}, attempt {found.example.repetition}: base policy left, trained policy right; "
-                    "under each verdict what decided it, then the conversation.")
+                    f"{found.example.uid}, attempt {found.example.repetition}, by the base policy and by the trained "
+                    f"one (arm {config.train.arms[0]}): the verdict, what decided it, the conversation.")
     report.facts(
         config_hash=study.rollout_hash(), seeds={"study": config.seed},
         model={"base": config.policy.checkpoint or config.policy.endpoint.model},

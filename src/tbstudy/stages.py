@@ -21,6 +21,7 @@ from tbstudy.processes import die_with_parent, exclusive
 from tbstudy.progress import Progress
 from tbstudy.selection import PoolManifest, load_pool, select_pool
 from tbstudy.store import write_atomic
+from tbstudy.tasks.loader import load_list
 
 PROBE, BANDS, POOL = "probe.jsonl", "bands.csv", "pool.json"
 #: Records of the evaluation by what was played: the pool's held-out test split, the benchmark.
@@ -245,6 +246,21 @@ def evaluate(study: Study, repair: bool = False) -> pd.DataFrame:
             rows.append({"policy": p.policy, "tasks": p.tasks, "episodes": result.wanted,
                          "system_errors": result.system_errors})
     return pd.DataFrame(rows)
+
+
+def planned(study: Study, stage: str) -> int | None:
+    """How many episodes or updates a stage is, those included that are there already; None for one without any, and
+    where the stage before it has not been run."""
+    config = study.config
+    if stage == "probe":
+        return len(load_list(study.path(config.dataset) / config.candidates)) * config.probe.attempts
+    if stage == "train":
+        return config.train.updates * len(config.train.arms) if config.train.backend == "local" else None
+    if stage == "evaluate" and (study.folder / POOL).is_file():
+        sizes = {"test": len(pool_of(study).uids("test")),
+                 "benchmark": len(load_list(study.path(config.dataset) / config.benchmark))}
+        return sum(sizes[p.tasks] for p in evaluation_plan(study)) * config.evaluate.attempts
+    return None
 
 
 def campaign_of(study: Study, policy: str, which: str) -> Campaign:
