@@ -90,7 +90,12 @@ async def _play(episode: Episode, session: Session, policy: Policy, user: User |
             if acted >= task.max_agent_sim_turns:
                 episode.finish_reason = "agent_limit"
                 return
-            turn = await talk.reply(new)
+            try:
+                turn = await talk.reply(new)
+            except (SystemFault, StudyError):
+                raise
+            except Exception as error:
+                raise SystemFault("policy", f"{type(error).__name__}: {error}") from error
             episode.usage.append(turn.usage)
             episode.warnings += turn.generation.warnings
             message = assistant_message(turn.generation, len(messages))

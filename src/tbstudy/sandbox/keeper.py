@@ -222,8 +222,11 @@ class Keeper:
                         os.read(self.wake, 4096)
                         self.reap()
                     elif fd == self.lesson:
-                        self.image.learn(**json.loads(os.read(self.lesson, 1 << 16)))
-                        gc.freeze()
+                        try:
+                            self.image.learn(**json.loads(os.read(self.lesson, 1 << 16)))
+                            gc.freeze()
+                        except (ValueError, TypeError):
+                            pass  # a fork wrote something else: the others must not suffer for it
                         self.send({"op": "learnt"})
                     elif not self.request():
                         return
