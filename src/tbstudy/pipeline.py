@@ -24,7 +24,7 @@ from tbstudy.store import write_atomic
 
 STAGES = ("probe", "band", "select", "train", "evaluate", "analyse")
 #: Configuration sections that a stage reads, beside everything that its predecessors read.
-SECTIONS = {"probe": ("probe",), "band": ("bands",), "select": ("select",), "train": ("train",),
+SECTIONS = {"probe": ("probe",), "band": ("bands",), "select": ("select",), "train": ("train", "verl_run"),
             "evaluate": ("evaluate",), "analyse": ("analyse",)}
 
 

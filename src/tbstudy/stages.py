@@ -9,6 +9,7 @@ import json
 import multiprocessing
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
@@ -22,6 +23,9 @@ from tbstudy.progress import Progress
 from tbstudy.selection import PoolManifest, load_pool, select_pool
 from tbstudy.store import write_atomic
 from tbstudy.tasks.loader import load_list
+
+if TYPE_CHECKING:
+    from tbstudy.training.verl.overview import Overview
 
 PROBE, BANDS, POOL = "probe.jsonl", "bands.csv", "pool.json"
 #: Records of the evaluation by what was played: the pool's held-out test split, the benchmark.
@@ -134,11 +138,28 @@ def train_folder(study: Study, arm: str) -> Path:
     return study.folder / "train" / arm
 
 
-def train(study: Study) -> pd.DataFrame:
-    """Train every configured arm, side by side in processes; returns the training table, one row an update."""
+def training_plan(study: Study) -> pd.DataFrame | Overview:
+    """What training will do: for the local trainer one row an arm, the episodes without those of replaced groups; for
+    verl the dry run with topology, memory and rollout forecast for this study's pool."""
     config, pool = study.config.train, pool_of(study)
-    if config.backend != "local":
-        raise StudyError(f"train.backend {config.backend!r} runs on a cluster: use `tbstudy launch`")
+    if config.backend == "verl":
+        from tbstudy.training.verl.overview import overview
+
+        return overview(study.path(study.config.verl_run), pool=study.folder / POOL, arm=config.arms[0])
+    return pd.DataFrame([{"arm": arm, "tasks": len(arm_uids(pool, arm)), "updates": config.updates,
+                          "groups an update": config.groups, "episodes a group": config.rollouts,
+                          "episodes to learn from": config.updates * config.groups * config.rollouts}
+                         for arm in config.arms])
+
+
+def train(study: Study) -> pd.DataFrame:
+    """Train every configured arm, side by side in processes; returns the training table, one row an update.
+
+    With the backend verl nothing is started: `tbstudy launch` trains, and the table is what its metrics say so far.
+    """
+    config, pool = study.config.train, pool_of(study)
+    if config.backend == "verl":
+        return _verl_updates(study)
     missing = [arm for arm in config.arms if len(training_table(study, arm)) < config.updates
                or not (train_folder(study, arm) / "checkpoint" / "model.safetensors").exists()]
     with Progress("train", config.updates * len(config.arms), study.folder, "updates") as progress:
@@ -147,6 +168,17 @@ def train(study: Study) -> pd.DataFrame:
             with exclusive(study.folder):
                 _train_side_by_side(study, pool, missing, progress)
     return pd.concat([training_table(study, arm) for arm in config.arms], ignore_index=True)
+
+
+def _verl_updates(study: Study) -> pd.DataFrame:
+    from tbstudy.training.verl.config import load_run
+    from tbstudy.training.verl.metrics import COLUMNS, training_table
+    from tbstudy.training.verl.overrides import metrics_folder
+
+    run = load_run(study.path(study.config.verl_run))
+    if not any(metrics_folder(run).glob("attempt-*.jsonl")):
+        return pd.DataFrame(columns=COLUMNS)
+    return training_table(run, study.config.train.arms[0])
 
 
 def training_table(study: Study, arm: str) -> pd.DataFrame:
@@ -235,6 +267,9 @@ def evaluate(study: Study, repair: bool = False) -> pd.DataFrame:
 
     `repair` plays system errors again: a score needs a clean attempt for every key.
     """
+    if study.config.train.backend == "verl":
+        raise StudyError("train.backend 'verl': its checkpoints are served and evaluated as docs/reference-run.md says "
+                         "(`tbstudy checkpoint merge`, `tbstudy serve`)")
     plan, attempts = evaluation_plan(study), study.config.evaluate.attempts
     tasks = {which: evaluation_tasks(study, which) for which in ("test", "benchmark")}
     rows = []
