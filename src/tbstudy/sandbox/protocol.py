@@ -88,6 +88,8 @@ class StdioWire:
                 return await future
         finally:
             del self._waiting[number]
+            if not future.cancelled() and future.done():
+                future.exception()  # sending may have failed first: nobody else asks for it then
 
     async def notify(self, method: str, seconds: float) -> None:
         async with asyncio.timeout(seconds):
