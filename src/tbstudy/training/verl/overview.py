@@ -68,9 +68,9 @@ def overview(config: str | Path, *, pool: str | Path | None = None, parameters: 
 
 
 def _html(title: str, table: pd.DataFrame) -> str:
-    return (f"<p><b>{html.escape(title)}</b></p>"
-            + table.to_html(index=False, border=0, float_format=_number, justify="left"))
+    shown = table.to_html(index=False, border=0, float_format=_number, justify="left")
+    return f"<p><b>{html.escape(title)}</b></p>" + shown.replace("<td>", '<td style="text-align:left">')
 
 
 def _number(value: float) -> str:
-    return f"{value:,.6g}"
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:,.4g}"
