@@ -125,14 +125,18 @@ class CheckRunner:
             told = error if isinstance(error, StudyError) else f"{type(error).__name__}: {error}"
             return Verdict(False, 0.0, True, f"the check cannot be compiled: {told}", cause="check")
         messages = tag_direct_responses(task, messages)
-        return pack({
-            "code": code, "function": task.function, "pure": pure, "file": task.file.name,
-            "fixtures": task.fixtures,
-            "effects": dict(effects), "messages": messages,
-            "response": last_response(messages) if response is None else response,
-            "tool_calls": answered_calls(messages) if tool_calls is None else list(tool_calls),
-            "direct": [m["content"] for m in messages if m.get("tag") == "direct"],
-            "init_result": dict(init_result or {})})
+        try:
+            return pack({
+                "code": code, "function": task.function, "pure": pure, "file": task.file.name,
+                "fixtures": task.fixtures,
+                "effects": dict(effects), "messages": messages,
+                "response": last_response(messages) if response is None else response,
+                "tool_calls": answered_calls(messages) if tool_calls is None else list(tool_calls),
+                "direct": [m["content"] for m in messages if m.get("tag") == "direct"],
+                "init_result": dict(init_result or {})})
+        except (ValueError, TypeError, RecursionError) as error:
+            return Verdict(False, 0.0, True, f"the check cannot be handed what the servers answered: "
+                                             f"{type(error).__name__}: {error}", cause="check")
 
     def _compiled(self, task: Task) -> tuple[bytes, bool]:
         """The check's code as the child loads it, and whether it may share the child's process."""
@@ -214,8 +218,12 @@ class CheckRunner:
             source = "" if task.check_code is not None else linecache.getline(str(task.file), line).strip()
             at = f"{task.file.name}:{line}"
             reason = f"{reason} ({at})" if reason else f"{source or 'assertion'} ({at})"
-        return Verdict(out["passed"], out["reward"], out["system_error"], reason,
-                       [] if out["passed"] or out["system_error"] else explain(effects), out["cause"],
+        try:
+            diff = [] if out["passed"] or out["system_error"] else explain(effects)
+        except Exception as error:  # servers of any make report them; garbage is no reason to fail anybody
+            return Verdict(False, 0.0, True, "the servers' report of differences cannot be read: "
+                                             f"{type(error).__name__}: {error}", cause="check")
+        return Verdict(out["passed"], out["reward"], out["system_error"], reason, diff, out["cause"],
                        out.get("traceback", ""), line, out["prints"], out["metadata"])
 
 
@@ -375,7 +383,7 @@ def _filled(template: str | None, answer: Any) -> list[str]:
         return []
     try:
         return [template.format(**json.loads(answer))]
-    except (TypeError, ValueError, KeyError, IndexError):
+    except (TypeError, ValueError, LookupError, AttributeError, RecursionError):
         return []
 
 

@@ -143,10 +143,10 @@ def run(request: dict[str, Any], model: _Runner) -> dict[str, Any]:
         out["reason"] = _shortened(f"{type(error).__name__}: {_said(error)}")
         _place(out, error, request["file"])
     model.watch(False)
-    if model.failed:
+    if failed := model.failed or getattr(judge, "unanswered", ""):
         # Also where the check caught it: what it made of a question without an answer is no verdict.
         if not out["system_error"]:
-            out["reason"] = _shortened(f"the judge gave no answer: {model.failed}")
+            out["reason"] = _shortened(f"the judge gave no answer: {failed}")
         out.update(passed=False, reward=0.0, system_error=True, cause="judge")
     out["prints"], out["metadata"] = printed.text, _notes(context, judge)
     return out
