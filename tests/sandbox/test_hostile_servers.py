@@ -36,7 +36,10 @@ async def misbehave(sandbox, how, then=("get_account", {"account": "A-1"})):
     ("internal", "tool misbehave: internal")])
 def test_a_server_that_misbehaves_is_a_system_error(kind, how, words):
     async def work(sandbox):
+        if how == "hang":
+            sandbox.call_seconds = 0.5
         first, second = await misbehave(sandbox, how)
+        sandbox.call_seconds = 10
         assert isinstance(first, SystemFault) and first.cause == "backend"
         assert "server ledger, " in str(first) and words in str(first)
         # The session is of no more use: a call that got no answer may have run.
@@ -45,7 +48,7 @@ def test_a_server_that_misbehaves_is_a_system_error(kind, how, words):
         async with sandbox.session(TRANSFER) as session:
             assert "balance" in await session.call("get_account", {"account": "A-1"})
 
-    in_sandbox(work, kind, call_seconds=0.5)
+    in_sandbox(work, kind)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -142,10 +145,13 @@ def test_nothing_survives_a_session(kind):
             inside = descendants()
             assert len(inside) >= len(idle) + 3  # the server, its child, its orphan
         assert gone(inside - idle)
-        for how in ("exit", "hang", "flood"):
+        for how in ("exit", "flood", "hang"):
+            if how == "hang":
+                sandbox.call_seconds = 0.4
             with pytest.raises(SystemFault):
                 async with sandbox.session(TRANSFER) as session:
                     await session.call("misbehave", {"how": how})
+        sandbox.call_seconds = 10
         with pytest.raises(RuntimeError, match="ours"):
             async with sandbox.session(TRANSFER):
                 raise RuntimeError("ours")
@@ -153,7 +159,7 @@ def test_nothing_survives_a_session(kind):
         assert open_files().keys() == files.keys()
 
     before, files = descendants(), open_files()
-    in_sandbox(work, kind, call_seconds=0.4)
+    in_sandbox(work, kind)
     assert gone(descendants() - before)
     assert open_files().keys() == files.keys()
 
