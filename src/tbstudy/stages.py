@@ -82,6 +82,12 @@ def probe_attempts(study: Study) -> pd.DataFrame:
     return campaign.attempts
 
 
+def task_to_read(table: pd.DataFrame) -> str:
+    """The uid of the first task of a band table that was passed sometimes, or of the first where there is none."""
+    some = table[(table.k > 0) & (table.k < table.n)]
+    return str((some if len(some) else table).uid.iloc[0])
+
+
 def band(study: Study) -> pd.DataFrame:
     """One row a candidate with its posterior and band; written to bands.csv."""
     table = band_table(probe_attempts(study), bands_of(study), min_clean=study.config.probe.min_clean)
