@@ -330,6 +330,8 @@ class Client:
             error.message = secrets.scrub(error.message)
             error.args = (error.message,)
             raise
+        except (bounded.TooLarge, httpx2.HTTPError) as error:  # what the SDK lets through
+            raise _Garbage(f"the reply cannot be read: {error or type(error).__name__}") from None
         shown = repr(secrets.scrub(response.content[:500].decode(errors="replace")))[:200]
         try:
             data = _Body.model_validate_json(response.content)
