@@ -55,6 +55,13 @@ def test_a_failed_attempt_shows_conversation_and_what_decided_it():
     assert max(map(len, text.split("\n"))) <= 80
 
 
+def test_columns_that_say_nothing_take_no_room():
+    failed = json.loads(json.dumps(RECORDS[0]))
+    failed["test_result"]["metadata"]["diff"] = failed["test_result"]["metadata"]["diff"][:1]
+    page = EpisodeView(failed).html()
+    assert ">expected<" in page and not any(f">{name}</th>" in page for name in ("row", "field", "actual"))
+
+
 def test_nothing_that_a_model_wrote_acts():
     view = show_episode(RECORDS, UID, 0, "base")
     page = Checked(view.html())
