@@ -169,6 +169,13 @@ def write_report(study: Study, found: Outcome) -> StudyReport:
         intro=f"{len(pool.tasks)} tasks selected from {len(band(study))} candidates by the base policy's own pass "
               f"rate; {config.train.updates} GRPO updates of {config.train.groups} x {config.train.rollouts} episodes; "
               f"{config.evaluate.attempts} episodes per task and policy.")
+    with report:
+        _fill(report, study, found)
+    return report
+
+
+def _fill(report: StudyReport, study: Study, found: Outcome) -> None:
+    config, pool = study.config, pool_of(study)
     for name, table in tables(found).items():
         report.table(name, table)
     for name, (figure, caption) in figures(study, found).items():
@@ -186,4 +193,3 @@ def write_report(study: Study, found: Outcome) -> StudyReport:
         config_hash=study.rollout_hash(), seeds={"study": config.seed},
         model={"base": config.policy.checkpoint or config.policy.endpoint.model},
         counts={"candidates": len(band(study)), "pool": len(pool.tasks), "test": len(pool.uids("test"))})
-    return report

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from tbstudy.campaign import CampaignResult, load_tasks, run_campaign
+from tbstudy.campaign import CampaignResult, Workers, load_tasks, run_campaign
 from tbstudy.config import Study
 from tbstudy.difficulty import Band, band_summary, band_table, forecast
 from tbstudy.errors import StudyError
@@ -23,6 +23,7 @@ from tbstudy.progress import Progress
 from tbstudy.selection import PoolManifest, load_pool, select_pool
 from tbstudy.store import write_atomic
 from tbstudy.tasks.loader import load_list
+from tbstudy.training import identity
 
 if TYPE_CHECKING:
     from tbstudy.training.verl.overview import Overview
@@ -166,6 +167,8 @@ def train(study: Study) -> pd.DataFrame:
     config, pool = study.config.train, pool_of(study)
     if config.backend == "verl":
         return _verl_updates(study)
+    for arm in config.arms:
+        identity.check(train_folder(study, arm), identity.identity(study, arm, arm_uids(pool, arm)))
     missing = [arm for arm in config.arms if len(training_table(study, arm)) < config.updates
                or not (train_folder(study, arm) / "checkpoint" / "model.safetensors").exists()]
     with Progress("train", config.updates * len(config.arms), study.folder, "updates") as progress:
@@ -230,7 +233,9 @@ def _train_arm(study: Study, arm: str, uids: list[str], messages) -> None:
 
     die_with_parent()
     try:
-        Trainer(study, arm, uids, train_folder(study, arm)).run(lambda update, row: messages.put((arm, "")))
+        # Where the whole study was killed, its orphan may still be at work here for a moment.
+        with exclusive(train_folder(study, arm)):
+            Trainer(study, arm, uids, train_folder(study, arm)).run(lambda update, row: messages.put((arm, "")))
         messages.put((arm, "done"))
     except StudyError as error:
         messages.put((arm, str(error)))
@@ -279,11 +284,12 @@ def evaluate(study: Study, repair: bool = False) -> pd.DataFrame:
     plan, attempts = evaluation_plan(study), study.config.evaluate.attempts
     tasks = {which: evaluation_tasks(study, which) for which in ("test", "benchmark")}
     rows = []
-    with Progress("evaluate", sum(len(tasks[p.tasks]) for p in plan) * attempts, study.folder) as progress:
+    total = sum(len(tasks[p.tasks]) for p in plan) * attempts
+    with Progress("evaluate", total, study.folder) as progress, Workers(study) as workers:
         for p in plan:
             result = run_campaign(study, tasks[p.tasks], attempts, stored(study, EVALUATION[p.tasks]), name=p.policy,
                                   checkpoint=p.checkpoint, stage="evaluate", repair=repair,
-                                  progress=progress.advance)
+                                  progress=progress.advance, workers=workers)
             rows.append({"policy": p.policy, "tasks": p.tasks, "episodes": result.wanted,
                          "system_errors": result.system_errors})
     return pd.DataFrame(rows)

@@ -20,14 +20,14 @@ import platform
 import re
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Iterable, Mapping
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from tbstudy.disk import whole_folder
 from tbstudy.errors import StudyError
-from tbstudy.report.study import load_index
+from tbstudy.report.study import INDEX, load_index
 from tbstudy.selection import file_hash
 
 PACKAGES = (
@@ -80,34 +80,25 @@ def freeze(
     `version` defaults to the next free one (v1, v2, ...). `notebooks` come on top of those in `study_dir`; `data` are
     files outside of it to hash (those in it with a data suffix are hashed anyway); `facts` go into the manifest over
     the facts the study recorded. The folder appears whole or not at all. Raises `StudyError` when the version exists,
-    the study has no index, or an indexed table, figure or view is missing.
+    the study has no index or a cut one, an indexed table, figure or view is missing, or the disk is full.
     """
     study, parent = Path(study_dir), Path(out_root) / name
     index = load_index(study)
+    if index.get("cut"):
+        raise StudyError(f"{study / INDEX}: the analyse stage was cut while it wrote the report; run it again")
     version = version or _next_version(parent)
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", version):
         raise StudyError(f"version {version!r} cannot name a folder; use letters, digits, dot, dash, underscore")
     target = parent / version
     if target.exists():
         raise StudyError(f"{target}: this version exists and is never overwritten; choose another or leave it out")
-    parent.mkdir(parents=True, exist_ok=True)
-    scratch = Path(tempfile.mkdtemp(prefix=f".{version}.", dir=parent))
-    try:
-        scratch.chmod(0o755)
+    with whole_folder(target) as scratch:
         _copy_entries(study, scratch, index)
         copied = _copy_notebooks([*sorted(study.rglob("*.ipynb")), *map(Path, notebooks)], scratch / "notebooks")
         manifest = _manifest(study, name, version, index, copied, data, facts or {})
         described = json.dumps(manifest, indent=1, ensure_ascii=False) + "\n"
         (scratch / "manifest.json").write_text(described, encoding="utf-8")
         (scratch / "report.html").write_text(render_html(scratch, index, manifest), encoding="utf-8")
-        # rename fails on a folder that someone else made meanwhile, unless it is empty.
-        os.rename(scratch, target)
-    except OSError as error:
-        shutil.rmtree(scratch, ignore_errors=True)
-        raise StudyError(f"{target}: cannot write the report ({error.strerror})") from error
-    except BaseException:
-        shutil.rmtree(scratch, ignore_errors=True)
-        raise
     return target
 
 
@@ -174,7 +165,8 @@ def _copy_entries(study: Path, target: Path, index: Mapping[str, Any]) -> None:
 def _copy_notebooks(paths: Iterable[Path], target: Path) -> list[str]:
     copied: list[str] = []
     for path in paths:
-        if ".ipynb_checkpoints" in path.parts:
+        # Hidden ones are checkpoints, and what a killed run was just executing.
+        if path.name.startswith(".") or ".ipynb_checkpoints" in path.parts:
             continue
         if not path.is_file():
             raise StudyError(f"{path}: no such notebook")

@@ -9,10 +9,10 @@ report.view("example", compare_episodes(...), "caption")
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from tbstudy.disk import write_atomic
 from tbstudy.errors import StudyError
 from tbstudy.report.style import save_figure
 from tbstudy.report.tables import Table, write_table
@@ -37,7 +37,12 @@ class StudyReport:
 
     Adding an entry again replaces it in place. Notebooks add what they show; `build.freeze` turns the folder into a
     versioned report. An existing index is continued, so that several notebooks can share one report.
+
+    As a context, the report counts as cut from entering to leaving without an error, and `build.freeze` refuses a cut
+    one: its entries may be partly of an older analysis.
     """
+
+    _open = False
 
     def __init__(self, folder: str | Path, *, title: str | None = None, intro: str | None = None):
         self.folder = Path(folder)
@@ -46,6 +51,18 @@ class StudyReport:
         if path.is_file():
             found = load_index(self.folder)
             self.index = found | {key: value for key, value in (("title", title), ("intro", intro)) if value}
+
+    def __enter__(self) -> StudyReport:
+        self.index["cut"] = True
+        self._write()
+        self._open = True
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self._open = False
+        if kind is None:
+            del self.index["cut"]
+            self._write()
 
     def table(self, name: str, table: Table) -> Table:
         """Write the table in four formats and index it; returns it, for a notebook to show."""
@@ -61,9 +78,7 @@ class StudyReport:
 
     def view(self, name: str, view: HtmlView, caption: str = "") -> HtmlView:
         """Write the view's HTML and index it; returns it, for a notebook to show."""
-        path = self.folder / "views" / f"{name}.html"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(f"{view.html()}\n", encoding="utf-8")
+        write_atomic(self.folder / "views" / f"{name}.html", f"{view.html()}\n".encode())
         self._add({"kind": "view", "name": name, "caption": caption})
         return view
 
@@ -88,10 +103,8 @@ class StudyReport:
         self._write()
 
     def _write(self) -> None:
-        self.folder.mkdir(parents=True, exist_ok=True)
-        scratch = self.folder / f".{INDEX}.{os.getpid()}.tmp"
-        scratch.write_text(json.dumps(self.index, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-        os.replace(scratch, self.folder / INDEX)
+        if not self._open:
+            write_atomic(self.folder / INDEX, f"{json.dumps(self.index, indent=1, ensure_ascii=False)}\n".encode())
 
 
 def load_index(folder: str | Path) -> dict[str, Any]:
