@@ -47,9 +47,10 @@ _PRINTS, _REASON, _NOTES = 100_000, 10_000, 1_000_000
 
 def serve(connection: socket.socket, cpu_seconds: int, memory: int) -> None:
     """Answer requests until the connection ends."""
+    others = confine.threads_of_user()
     own = confine.leave(connection.fileno())
     framework = install()
-    confine.limit(memory, own)
+    confine.limit(memory)
     connection.sendall(pack_json({"kind": "ready", "framework": framework, "own": own}))
     reader = Reader()
     gc.collect()
@@ -62,7 +63,8 @@ def serve(connection: socket.socket, cpu_seconds: int, memory: int) -> None:
         pid = os.fork()
         if pid == 0:
             try:
-                confine.die_with_parent()
+                confine.limit_processes(others)
+                confine.die_with_parent()  # after the change of user, which would undo it
                 resource.setrlimit(resource.RLIMIT_CPU, (cpu_seconds, cpu_seconds + 1))
                 connection.sendall(pack_json(run(request, runner)))
             finally:

@@ -40,11 +40,10 @@ def refusal(arguments: str) -> str:
 def depth(value: Any) -> int:
     """How deep lists and mappings nest; without recursion, since that is what is being found out."""
     found, level = 0, [value]
-    while level:
-        level = [inner for outer in level if isinstance(outer, (dict, list))
-                 for inner in (outer.values() if isinstance(outer, dict) else outer)]
+    while outer := [v for v in level if isinstance(v, (dict, list))]:
+        level = [inner for v in outer for inner in (v.values() if isinstance(v, dict) else v)]
         found += 1
-    return found - 1
+    return found
 
 
 def clean(text: str) -> str:
