@@ -11,6 +11,7 @@ import pytest
 from ledgers import GOLDEN, LEDGER, TRANSFER, descendants, gone, in_sandbox, open_files, open_ledger, with_state
 
 from tbstudy.errors import SystemFault
+from tbstudy.sandbox.servers import ServerSpec
 
 KINDS = ("forked", "process")
 
@@ -88,7 +89,6 @@ def test_a_start_is_tried_again_but_no_call_is(tmp_path):
                       f"def slow(state, name, arguments):\n    open({str(calls)!r}, 'a').write('called\\n')\n"
                       "    time.sleep(0.7)\n    return 'late'\nledger_server.run = slow\n"
                       "if __name__ == '__main__':\n    ledger_server.main()\n")
-    from tbstudy.sandbox.servers import ServerSpec
     spec = ServerSpec("ledger", command=(sys.executable, "-m", "slow_server"), cwd=str(tmp_path))
     task = with_state(golden_test_case={})
 
@@ -212,6 +212,32 @@ def test_a_keeper_that_is_killed_takes_its_servers_along():
             assert "balance" in await session.call("get_account", {"account": "A-1"})
 
     in_sandbox(work)
+
+
+def test_a_fork_that_fails_is_the_end_of_that_session_only(tmp_path):
+    full = tmp_path / "full"
+    (tmp_path / "crowded_server.py").write_text(
+        f"import os, sys\nsys.path.insert(0, {str(LEDGER / 'servers')!r})\nfrom ledger_server import main\n"
+        f"fork = os.fork\ndef crowded():\n    if os.path.exists({str(full)!r}):\n"
+        "        raise BlockingIOError(11, 'Resource temporarily unavailable')\n    return fork()\n"
+        "os.fork = crowded\nif __name__ == '__main__':\n    main()\n")
+    spec = ServerSpec("ledger", command=(sys.executable, "-m", "crowded_server"), cwd=str(tmp_path))
+
+    async def work(sandbox):
+        async with sandbox.session(TRANSFER) as session:
+            keeper, files = sandbox._images["ledger"].process.pid, open_files()
+            full.touch()
+            with pytest.raises(SystemFault, match="not started: .*Resource temporarily unavailable"):
+                async with sandbox.session(TRANSFER):
+                    pass
+            assert "balance" in await session.call("get_account", {"account": "A-1"})
+            assert open_files().keys() == files.keys()
+        full.unlink()
+        async with sandbox.session(TRANSFER) as session:
+            assert "balance" in await session.call("get_account", {"account": "A-1"})
+        assert sandbox._images["ledger"].process.pid == keeper
+
+    in_sandbox(work, servers={"ledger": spec})
 
 
 @pytest.mark.parametrize("kind", KINDS)
