@@ -6,6 +6,11 @@ from pathlib import Path
 
 import pytest
 import yaml
+from hypothesis import HealthCheck, settings
+
+# How fast a busy machine generates examples says nothing about the code.
+settings.register_profile("study", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("study")
 
 ROOT = Path(__file__).parents[1]
 

@@ -58,7 +58,7 @@ def test_what_cannot_change_an_attempt_does_not_change_the_hash(tmp_path):
 def test_parameters_are_strict():
     known = {"KEEP": (list, type(None)), "ATTEMPTS": int}
     check_parameters(known, {"KEEP": None, "ATTEMPTS": 8, "study": 1})
-    with pytest.raises(StudyError, match="KEEP.*'false'.*str"):
+    with pytest.raises(StudyError, match=r"KEEP.*'false'.*str.*papermill: -y 'KEEP: \[a, b\]', not -p"):
         check_parameters(known, {"KEEP": "false", "ATTEMPTS": 8})
     with pytest.raises(StudyError, match="unknown parameter 'ATEMPTS'"):
         check_parameters(known, {"KEEP": None, "ATTEMPTS": 8, "ATEMPTS": 4})

@@ -135,3 +135,10 @@ def test_impossible_counts_and_empty_tables_are_refused():
         d.band_table(attempts({}))
     with pytest.raises(StudyError, match="domain"):
         d.band_table(attempts({"a": (1, 8, 0)}).drop(columns="domain"))
+
+
+def test_the_task_to_read_is_one_that_is_passed_sometimes_where_there_is_one():
+    from tbstudy.stages import task_to_read
+
+    table = pd.DataFrame({"uid": ["a", "b", "c"], "k": [0, 8, 3], "n": [8, 8, 8]})
+    assert task_to_read(table) == "c" and task_to_read(table[:2]) == "a"

@@ -85,6 +85,6 @@ def test_atomic_write_leaves_nothing_behind_when_it_fails(tmp_path, monkeypatch)
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("tbstudy.store.os.fsync", full)
-    with pytest.raises(OSError, match="No space"):
+    with pytest.raises(StudyError, match=r"f\.json: cannot be written: No space left.*free space"):
         write_atomic(path, b"new")
     assert path.read_bytes() == b"old" and [p.name for p in tmp_path.iterdir()] == ["f.json"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import hashlib
 import multiprocessing
 import os
@@ -26,11 +27,12 @@ from tbstudy.processes import die_with_parent, exclusive
 from tbstudy.reward.checks import CheckRunner
 from tbstudy.reward.verdict import Verdict
 from tbstudy.sandbox import transports
+from tbstudy.sandbox.arguments import MAX_DEPTH, depth
 from tbstudy.sandbox.base import Sandbox
 from tbstudy.sandbox.episode import Episode, run_episode
 from tbstudy.sandbox.servers import read_servers
 from tbstudy.sandbox.users import ScriptedUser, User
-from tbstudy.store import RecordStore
+from tbstudy.store import RecordStore, as_line
 from tbstudy.tasks.loader import Dataset, load_dataset, load_list
 from tbstudy.tasks.model import Task
 
@@ -97,11 +99,24 @@ async def play(task: Task, repetition: int, *, policy: Policy, sandbox: Sandbox,
         policy.leave()  # the session failed before the conversation opened: the wave must not wait for it
     if episode.fault is not None:
         return episode, None
-    with attempt_usage() as judged:
-        verdict = await checks.judge(task, episode.effects, episode.messages, episode.response, episode.tool_calls,
-                                     episode.init_result)
+    try:
+        with attempt_usage() as judged:
+            verdict = await checks.judge(task, episode.effects, episode.messages, episode.response,
+                                         episode.tool_calls, episode.init_result)
+    except StudyError:
+        raise  # nobody's attempt can be judged
+    except Exception as error:  # what one attempt holds must not end the others
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        episode.fault = SystemFault("check", f"the check could not be run: {type(error).__name__}: {error}")
+        return episode, None
     episode.usage += judged
     return episode, verdict
+
+
+#: Names in a record's metadata that a task's tags cannot take.
+_OWN = frozenset({"repetition", "policy", "scenario", "domain", "test_case_file", "test_case_name", "config_hash",
+                  "interpretation_warnings", "seconds", "warnings", "error"})
 
 
 def to_record(episode: Episode, verdict: Verdict | None, policy: str, config_hash: str) -> dict[str, Any]:
@@ -110,7 +125,9 @@ def to_record(episode: Episode, verdict: Verdict | None, policy: str, config_has
     labels = dict(tag.split(":", 1) for tag in _labels(task) if ":" in tag)
     meta: dict[str, Any] = {
         "repetition": episode.repetition, "policy": policy, "scenario": task.scenario, "domain": task.domain,
-        "test_case_file": task.uid.split(":")[0], "test_case_name": task.function, **labels,
+        "test_case_file": task.uid.split(":")[0], "test_case_name": task.function,
+        # A tag such as `policy:x` must not change whose attempt this is.
+        **{name: value for name, value in labels.items() if name not in _OWN},
         "config_hash": config_hash, "interpretation_warnings": len(episode.warnings),
         "seconds": round(episode.seconds, 4)}
     if episode.warnings:
@@ -123,10 +140,19 @@ def to_record(episode: Episode, verdict: Verdict | None, policy: str, config_has
                   "tb": "", "metadata": {"reason": verdict.reason, "diff": verdict.diff}}
         if verdict.system_error:
             meta["error"] = {"type": verdict.cause or "check", "message": verdict.reason}
-    return {"uid": task.uid, "metadata": meta, "is_system_error": fault is not None,
-            "finish_reason": episode.finish_reason, "test_result": result, "messages": episode.messages,
-            "usage": [u.record() for u in episode.usage],
-            "tokens": {"generated": sum(u.output_tokens for u in episode.usage if u.role == "policy")}}
+    record = {"uid": task.uid, "metadata": meta, "is_system_error": fault is not None,
+              "finish_reason": episode.finish_reason, "test_result": result, "messages": episode.messages,
+              "usage": [u.record() for u in episode.usage],
+              "tokens": {"generated": sum(u.output_tokens for u in episode.usage if u.role == "policy")}}
+    try:
+        if verdict is not None and depth(verdict.diff) > MAX_DEPTH:
+            raise ValueError("its differences are nested too deep")
+        as_line(record)
+    except (TypeError, ValueError, RecursionError) as error:
+        # Effects or a check's notes that JSON cannot hold: whoever made them is out of order.
+        meta["error"] = {"type": "check", "message": f"the attempt cannot be recorded: {type(error).__name__}: {error}"}
+        record |= {"is_system_error": True, "test_result": None}
+    return record
 
 
 def _labels(task: Task) -> list[str]:
@@ -146,9 +172,12 @@ def waves(tasks: Sequence[Task], repetitions: int, size: int) -> list[tuple[Atte
 
 
 class WavePlayer:
-    """Everything one process needs to play waves with the local policy."""
+    """Everything one process needs to play waves with the local policy; `like` lends its dataset, tool servers and
+    checks, which a process needs once.
+    """
 
-    def __init__(self, study: Study, checkpoint: Path, name: str, seed: int, config_hash: str = ""):
+    def __init__(self, study: Study, checkpoint: Path, name: str, seed: int, config_hash: str = "",
+                 like: WavePlayer | None = None):
         import torch
 
         from tbstudy.policies.local import LocalPolicy
@@ -160,6 +189,9 @@ class WavePlayer:
         self.policy = LocalPolicy.load(
             checkpoint, name=name, seed=seed, max_turn_tokens=s.max_turn_tokens, max_tokens=s.max_episode_tokens,
             sampling=Sampling(s.temperature, s.top_k, s.top_p))
+        if like is not None:
+            self.dataset, self.sandbox, self.user, self.checks = like.dataset, like.sandbox, like.user, like.checks
+            return
         self.dataset: Dataset = load_dataset(study.path(study.config.dataset))
         self.sandbox, self.user, self.checks = open_sandbox(study), open_user(study), open_checks(study)
 
@@ -179,18 +211,53 @@ class WavePlayer:
         return [to_record(e, v, self.name, self.config_hash) for e, v in self.play(attempts)]
 
 
-_player: WavePlayer | None = None
+_Part = tuple[Path, str, int, str]  # checkpoint, name, seed, config_hash: what differs between a study's campaigns
+_study: Study | None = None
+_player: tuple[_Part, WavePlayer] | None = None
 
 
-def _start_worker(study: Study, checkpoint: Path, name: str, seed: int, config_hash: str) -> None:
-    global _player
+def _start_worker(study: Study) -> None:
+    global _study
     die_with_parent()
-    _player = WavePlayer(study, checkpoint, name, seed, config_hash)
+    _study = study
 
 
-def _play_wave(attempts: tuple[Attempt, ...]) -> list[dict[str, Any]]:
-    assert _player is not None
-    return _player.records(attempts)
+def _play_wave(part: _Part, attempts: tuple[Attempt, ...]) -> list[dict[str, Any]]:
+    global _player
+    assert _study is not None
+    if _player is None or _player[0] != part:
+        _player = part, WavePlayer(_study, *part, like=_player and _player[1])
+    return _player[1].records(attempts)
+
+
+class Workers:
+    """The processes that play a study's waves. As a context they serve one campaign after the other: starting a
+    process takes as long as hundreds of episodes. They start when there is something to play.
+    """
+
+    def __init__(self, study: Study):
+        self.study, self._pool, self._size = study, None, 0
+
+    def __enter__(self) -> Workers:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if self._pool is not None:
+            with _one_thread():
+                self._pool.shutdown(wait=True, cancel_futures=kind is not None)
+
+    def submit(self, part: _Part, todo: Sequence[tuple[Attempt, ...]]) -> set[Future]:
+        """Have waves played; as many processes as the configuration says, or as there are waves."""
+        size = min(self.study.config.policy.workers, len(todo))
+        if self._pool is not None and size > self._size:
+            self._pool.shutdown(wait=True)
+            self._pool = None
+        if self._pool is None:
+            # Workers are spawned: forking a process that has used torch's threads is not safe.
+            self._size = size
+            self._pool = ProcessPoolExecutor(size, multiprocessing.get_context("spawn"), _start_worker, (self.study,))
+        with _one_thread():  # they start while work is handed out
+            return {self._pool.submit(_play_wave, part, wave) for wave in todo}
 
 
 # campaigns ---------------------------------------------------------------------------------------------------------
@@ -198,11 +265,14 @@ def _play_wave(attempts: tuple[Attempt, ...]) -> list[dict[str, Any]]:
 
 def run_campaign(study: Study, tasks: Sequence[Task], repetitions: int, store: Path, *, name: str,
                  checkpoint: Path | None = None, stage: str, repair: bool = False,
-                 progress: Progress = lambda n: None) -> CampaignResult:
+                 progress: Progress = lambda n: None, policy: Policy | None = None, at_once: int = 1,
+                 workers: Workers | None = None) -> CampaignResult:
     """Play every missing attempt of `tasks` x `repetitions` by the policy `name` into `store`.
 
     `checkpoint` (default: the configured one) is the local policy's folder; `stage` separates the random numbers of
-    stages. `progress` is called with the number of attempts that are stored, also for those found there.
+    stages. `progress` is called with the number of attempts that are stored, also for those found there. `policy`
+    plays instead of the configured one (a scripted one, for instance), `at_once` attempts at a time. `workers` are
+    processes to share with other campaigns.
 
     Raises:
         StudyError: the store holds another configuration's records, or a worker process died.
@@ -220,51 +290,48 @@ def run_campaign(study: Study, tasks: Sequence[Task], repetitions: int, store: P
         missing = wanted - done
         if not missing:
             return CampaignResult(len(wanted), len(done), 0, len(records.failed & wanted), records.torn, store)
-        if study.config.policy.kind == "local":
+        if policy is None and study.config.policy.kind == "local":
             todo = [w for w in waves(tasks, repetitions, study.config.policy.wave)
                     if any((name, *attempt) in missing for attempt in w)]
-            seed = stage_seed(study.config.seed, stage, name)
-            _run_waves(study, todo, records, missing, name, checkpoint or study.checkpoint, seed, config_hash, progress)
+            part = checkpoint or study.checkpoint, name, stage_seed(study.config.seed, stage, name), config_hash
+            with contextlib.nullcontext(workers) if workers is not None else Workers(study) as pool:
+                _run_waves(pool, part, todo, records, missing, progress)
         else:
-            _run_to_end(_run_each(study, tasks, records, missing, name, config_hash, progress))
+            _run_to_end(_run_each(study, tasks, records, missing, name, config_hash, progress, policy, at_once))
     return CampaignResult(len(wanted), len(done), len(missing), len(records.failed & wanted), records.torn, store)
 
 
-def _run_waves(study: Study, todo: list[tuple[Attempt, ...]], records: RecordStore,
-               missing: set[tuple[str, str, int]], name: str, checkpoint: Path, seed: int, config_hash: str,
-               progress: Progress) -> None:
-    # Workers are spawned: forking a process that has used torch's threads is not safe.
-    pool = ProcessPoolExecutor(min(study.config.policy.workers, len(todo)), multiprocessing.get_context("spawn"),
-                               _start_worker, (study, checkpoint, name, seed, config_hash))
-    with pool, _one_thread():
-        running: set[Future] = {pool.submit(_play_wave, w) for w in todo}
-        try:
-            while running:
-                finished, running = wait(running, return_when=FIRST_COMPLETED)
-                for future in finished:
-                    new = [r for r in future.result()
-                           if (name, r["uid"], r["metadata"]["repetition"]) in missing]
-                    records.append(new)
-                    progress(len(new))
-        except BrokenProcessPool:
-            raise StudyError(f"a worker process playing {name!r} died (killed, or out of memory); start again "
-                             "to continue, with policy.workers: 1 if memory is short") from None
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+def _run_waves(pool: Workers, part: _Part, todo: list[tuple[Attempt, ...]], records: RecordStore,
+               missing: set[tuple[str, str, int]], progress: Progress) -> None:
+    name = part[1]
+    try:
+        running = pool.submit(part, todo)
+        while running:
+            finished, running = wait(running, return_when=FIRST_COMPLETED)
+            for future in finished:
+                new = [r for r in future.result() if (name, r["uid"], r["metadata"]["repetition"]) in missing]
+                records.append(new)
+                progress(len(new))
+    except BrokenProcessPool:
+        raise StudyError(f"a worker process playing {name!r} died (killed, or out of memory); start again to "
+                         "continue, with policy.workers: 1 if memory is short") from None
 
 
 async def _run_each(study: Study, tasks: Sequence[Task], records: RecordStore, missing: set[tuple[str, str, int]],
-                    name: str, config_hash: str, progress: Progress) -> None:
-    from tbstudy.policies.endpoint import EndpointPolicy
-
+                    name: str, config_hash: str, progress: Progress, policy: Policy | None, at_once: int) -> None:
     by_uid = {t.uid: t for t in tasks}
-    policy = EndpointPolicy.from_config(study.config.policy, name=name)
-    sandbox, user, checks = open_sandbox(study), open_user(study, policy.meter), open_checks(study, policy.meter)
-    gate = asyncio.Semaphore(study.config.policy.endpoint.concurrency)
+    if policy is None:
+        from tbstudy.policies.endpoint import EndpointPolicy
 
-    async def one(uid: str, repetition: int) -> None:
-        async with gate:
+        policy = EndpointPolicy.from_config(study.config.policy, name=name)
+        at_once = study.config.policy.endpoint.concurrency
+    meter = getattr(policy, "meter", None)
+    sandbox, user, checks = open_sandbox(study), open_user(study, meter), open_checks(study, meter)
+    todo = iter(sorted(missing))
+
+    async def play_on() -> None:
+        # One at a time from the common queue: what waits costs nothing but its key, however long the campaign is.
+        for _, uid, repetition in todo:
             episode, verdict = await play(by_uid[uid], repetition, policy=policy, sandbox=sandbox, user=user,
                                           checks=checks)
             records.append([to_record(episode, verdict, name, config_hash)])
@@ -272,15 +339,16 @@ async def _run_each(study: Study, tasks: Sequence[Task], records: RecordStore, m
 
     try:
         async with asyncio.TaskGroup() as group:
-            for _, uid, repetition in sorted(missing):
-                group.create_task(one(uid, repetition))
+            for _ in range(min(at_once, len(missing))):
+                group.create_task(play_on())
     except* StudyError as errors:  # a spent budget, a wrong key: what is finished is stored
         raise _first(errors) from None
     except* SystemFault as faults:
         raise StudyError(f"campaign stopped: {_first(faults)}") from None
     finally:
-        await policy.close()
-        await sandbox.close()
+        for end in (policy, user, checks.model, sandbox):
+            if hasattr(end, "close"):
+                await end.close()
         checks.close()
 
 

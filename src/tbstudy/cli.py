@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import os
 import sys
 
 from tbstudy import __version__
@@ -24,16 +25,20 @@ def main(argv: list[str] | None = None) -> int:
     run.add_argument("config", help="configuration file, such as configs/laptop.yaml")
     run.add_argument("--study", metavar="FOLDER", help="where the run's files go (default: runs/<study>)")
     run.add_argument("--seed", type=int, help="another seed than the configuration's")
-    run.add_argument("--stages", nargs="+", metavar="STAGE", help="only these (default: all six, then the report)")
+    run.add_argument("--stages", nargs="+", metavar="STAGE",
+                     help="only these of probe, band, select, train, evaluate, analyse (default: all six, then the "
+                     "report)")
     run.add_argument("--force", action="store_true", help="execute stages again that are unchanged")
     run.add_argument("--report-to", metavar="FOLDER", help="where the report's versions go (default: reports/)")
     run.add_argument("--repair", action="store_true", help="play attempts again that ended in a system error")
     run.set_defaults(run=_run)
 
     base = commands.add_parser("base-policy", help="build the bundled small policy from its seed")
-    base.add_argument("--out", default="data/recorded/base_policy", metavar="FOLDER")
-    base.add_argument("--dataset", default="data/demo", metavar="FOLDER")
-    base.add_argument("--seed", type=int, help="another seed than the default")
+    base.add_argument("--out", default="data/recorded/base_policy", metavar="FOLDER",
+                      help="where the checkpoint is written (default: %(default)s)")
+    base.add_argument("--dataset", default="data/demo", metavar="FOLDER",
+                      help="the bundled dataset, whose demonstrators it learns from (default: %(default)s)")
+    base.add_argument("--seed", type=int, help="another seed than the build plan's")
     base.set_defaults(run=_base_policy)
 
     keep = commands.add_parser("record", help="pack a finished study into a small folder, as data/recorded/laptop is")
@@ -46,7 +51,12 @@ def main(argv: list[str] | None = None) -> int:
         importlib.import_module(name).add_parser(commands)
     args = parser.parse_args(argv)
     try:
-        return args.run(args) or 0
+        code = args.run(args) or 0
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:  # `| head` has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
     except StudyError as error:
         print(f"tbstudy: {error}", file=sys.stderr)
         return 2

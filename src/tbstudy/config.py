@@ -133,7 +133,10 @@ class AnalyseConfig(Section):
 
 
 class StudyConfig(Section):
-    """A whole study. Relative paths are relative to `root`, which is relative to the config file's folder."""
+    """A whole study. Relative paths are relative to `root`, which is relative to the config file's folder.
+
+    `verl_run` is the run configuration that `train.backend: verl` stands for.
+    """
 
     study: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
     seed: int = Field(ge=0)
@@ -153,6 +156,7 @@ class StudyConfig(Section):
     train: TrainConfig = TrainConfig()
     evaluate: EvaluateConfig = EvaluateConfig()
     analyse: AnalyseConfig = AnalyseConfig()
+    verl_run: str = "configs/reference-q38.yaml"
 
 
 class Study:
@@ -289,6 +293,7 @@ def check_parameters(known: dict[str, type | tuple[type, ...]], values: dict[str
         allowed = types if isinstance(types, tuple) else (types,)
         if type(value) not in allowed and not (value is None and type(None) in allowed):
             names = " or ".join("None" if t is type(None) else t.__name__ for t in allowed)
-            wrong.append(f"parameter {name!r} = {value!r} is {type(value).__name__}, expected {names}")
+            how = f" (papermill: -y '{name}: [a, b]', not -p)" if list in allowed else ""
+            wrong.append(f"parameter {name!r} = {value!r} is {type(value).__name__}, expected {names}{how}")
     if wrong:
         raise StudyError("; ".join(wrong))

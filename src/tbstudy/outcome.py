@@ -12,10 +12,32 @@ from tbstudy.evaluation.anatomy import anatomy
 from tbstudy.evaluation.api import Campaign, Comparison, compare, compare_arms, training_summary
 from tbstudy.report.study import StudyReport
 from tbstudy.report.tables import Table
-from tbstudy.stages import NULL, band, bands_of, campaign_of, forecasts, pool_of, training_table
+from tbstudy.stages import (
+    EVALUATION,
+    NULL,
+    band,
+    bands_of,
+    campaign_of,
+    forecasts,
+    pool_of,
+    stored,
+    training_table,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from tbstudy.report.viewer import EpisodeComparison
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """An attempt to read: of `tasks` tasks with one that base ended in a wrong state and the trained policy in the
+    right one under the same repetition, the first by uid, and its first such repetition."""
+
+    uid: str
+    repetition: int
+    tasks: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +47,8 @@ class Outcome:
     `test` and `benchmark` compare base with the first arm; `arms` compares every arm with base, and the first arm
     with the others; `training` is one row an arm, `updates` one row an update; `failures` is the anatomy of failed
     attempts by policy on the test split; `forecasts` what the probe promised about zero-variance groups; `warnings`
-    how often serving read a generation otherwise than a person would (`interpreter.surprises`).
+    how often serving read a generation otherwise than a person would (`interpreter.surprises`); `example` the attempt
+    that the report shows, None where there is none.
     """
 
     test: Comparison
@@ -36,6 +59,7 @@ class Outcome:
     failures: pd.DataFrame
     forecasts: pd.DataFrame
     warnings: pd.DataFrame
+    example: Example | None
 
 
 def outcome(study: Study) -> Outcome:
@@ -54,7 +78,20 @@ def outcome(study: Study) -> Outcome:
         failures=pd.concat([anatomy(c.attempts).assign(policy=name) for name, c in
                             (("base", base), ("trained", trained[arms[0]]))], ignore_index=True),
         forecasts=forecasts(study, pool_of(study)),
-        warnings=warning_counts({"base": base, "trained": trained[arms[0]]}))
+        warnings=warning_counts({"base": base, "trained": trained[arms[0]]}),
+        example=example_of(base.attempts, trained[arms[0]].attempts))
+
+
+def example_of(base: pd.DataFrame, trained: pd.DataFrame) -> Example | None:
+    """The attempt that shows best what changed, chosen by a rule and not by eye (see `Example`), from two policies'
+    attempts tables."""
+    wrong = (base.wrong + base.missing + base.extra > 0) & ~base.passed & ~base.system_error
+    sides = [rows[["uid", "repetition"]].astype({"uid": str})
+             for rows in (base[wrong], trained[trained.passed & ~trained.system_error])]
+    both = sides[0].merge(sides[1]).sort_values(["uid", "repetition"])
+    if both.empty:
+        return None
+    return Example(str(both.uid.iloc[0]), int(both.repetition.iloc[0]), int(both.uid.nunique()))
 
 
 def warning_counts(campaigns: dict[str, Campaign]) -> pd.DataFrame:
@@ -115,8 +152,16 @@ def figures(study: Study, found: Outcome) -> dict[str, tuple[Figure, str]]:
     }
 
 
+def example(study: Study, chosen: Example) -> EpisodeComparison:
+    """The chosen attempt by base and by the first arm, side by side."""
+    from tbstudy.report.viewer import compare_episodes
+
+    return compare_episodes(stored(study, EVALUATION["test"]), chosen.uid, chosen.repetition,
+                            ("base", study.config.train.arms[0]))
+
+
 def write_report(study: Study, found: Outcome) -> StudyReport:
-    """Write tables and figures under the study's folder and index them for `tbstudy report`."""
+    """Write tables, figures and the example under the study's folder and index them for `tbstudy report`."""
     config = study.config
     pool = pool_of(study)
     report = StudyReport(
@@ -124,12 +169,27 @@ def write_report(study: Study, found: Outcome) -> StudyReport:
         intro=f"{len(pool.tasks)} tasks selected from {len(band(study))} candidates by the base policy's own pass "
               f"rate; {config.train.updates} GRPO updates of {config.train.groups} x {config.train.rollouts} episodes; "
               f"{config.evaluate.attempts} episodes per task and policy.")
+    with report:
+        _fill(report, study, found)
+    return report
+
+
+def _fill(report: StudyReport, study: Study, found: Outcome) -> None:
+    config, pool = study.config, pool_of(study)
     for name, table in tables(found).items():
         report.table(name, table)
     for name, (figure, caption) in figures(study, found).items():
         report.figure(name, figure, caption)
+    if found.example is not None:
+        report.section(
+            "One task before and after",
+            f"Chosen by a rule: of the {found.example.tasks} tasks of the held-out test split that have an attempt "
+            "which base ended with a wrong database and the trained policy with the right one, the first by name, and "
+            "its first such attempt.")
+        report.view("example", example(study, found.example),
+                    f"{found.example.uid}, attempt {found.example.repetition}, by the base policy and by the trained "
+                    f"one (arm {config.train.arms[0]}): the verdict, what decided it, the conversation.")
     report.facts(
         config_hash=study.rollout_hash(), seeds={"study": config.seed},
         model={"base": config.policy.checkpoint or config.policy.endpoint.model},
         counts={"candidates": len(band(study)), "pool": len(pool.tasks), "test": len(pool.uids("test"))})
-    return report

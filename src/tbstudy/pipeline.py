@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,11 +19,12 @@ import yaml
 from tbstudy.config import Study
 from tbstudy.errors import StudyError
 from tbstudy.progress import MODE
+from tbstudy.stages import planned
 from tbstudy.store import write_atomic
 
 STAGES = ("probe", "band", "select", "train", "evaluate", "analyse")
 #: Configuration sections that a stage reads, beside everything that its predecessors read.
-SECTIONS = {"probe": ("probe",), "band": ("bands",), "select": ("select",), "train": ("train",),
+SECTIONS = {"probe": ("probe",), "band": ("bands",), "select": ("select",), "train": ("train", "verl_run"),
             "evaluate": ("evaluate",), "analyse": ("analyse",)}
 
 
@@ -75,6 +77,7 @@ def run_study(study: Study, stages: Sequence[str] = STAGES, *, force: bool = Fal
 
     Raises:
         StudyError: a notebook failed, with its cell's message.
+        KeyboardInterrupt: Ctrl-C; what is finished is stored, the notebook so far lies beside as `.failed.ipynb`.
     """
     unknown = [s for s in stages if s not in STAGES]
     if unknown:
@@ -132,30 +135,27 @@ def _finished(study: Study) -> dict[str, str]:
 
 
 def _execute(study: Study, stage: str, parameters: dict[str, Any], out: Path, show: bool) -> None:
-    import papermill
     from papermill.exceptions import PapermillExecutionError
 
+    from tbstudy.execution import execute
+
     out.parent.mkdir(parents=True, exist_ok=True)
-    scratch = out.with_name(f".running.{out.name}")
+    scratch, failed = out.with_name(f".running.{out.name}"), out.with_suffix(".failed.ipynb")
     os.environ[MODE] = "lines"
-    stop = threading.Event()
-    bar = threading.Thread(target=_show_bar, args=(study.folder / ".progress.json", stage, stop), daemon=True)
-    if show:
-        bar.start()
-    try:
-        papermill.execute_notebook(
-            str(notebook_of(study, stage)), str(scratch), kernel_name="python3", progress_bar=False,
-            parameters=parameters, cwd=str(study.root))
-    except PapermillExecutionError as error:
-        os.replace(scratch, out.with_suffix(".failed.ipynb"))
-        raise StudyError(f"stage {stage} stopped: {error.ename}: {error.evalue} "
-                         f"(see {out.with_suffix('.failed.ipynb')})") from None
-    finally:
-        stop.set()
-        if show:
-            bar.join()
-        os.environ.pop(MODE, None)
-    out.with_suffix(".failed.ipynb").unlink(missing_ok=True)
+    with _bar(study, stage, show) as finished:
+        try:
+            execute(notebook_of(study, stage), scratch, parameters, study.root)
+        except PapermillExecutionError as error:
+            os.replace(scratch, failed)
+            raise StudyError(f"stage {stage} stopped: {error.ename}: {error.evalue} (see {failed})") from None
+        except KeyboardInterrupt:
+            if scratch.exists():
+                os.replace(scratch, failed)
+            raise
+        finally:
+            os.environ.pop(MODE, None)
+        finished.set()
+    failed.unlink(missing_ok=True)
     # papermill notes where it ran; the parameters are in the notebook itself.
     notebook = json.loads(scratch.read_text(encoding="utf-8"))
     notebook["metadata"].pop("papermill", None)
@@ -163,20 +163,35 @@ def _execute(study: Study, stage: str, parameters: dict[str, Any], out: Path, sh
     scratch.unlink()
 
 
-def _show_bar(file: Path, stage: str, stop: threading.Event) -> None:
+@contextlib.contextmanager
+def _bar(study: Study, stage: str, show: bool) -> Iterator[threading.Event]:
+    """The stage's bar while the context is open; the event, once set, says that everything was done."""
+    finished, stop = threading.Event(), threading.Event()
+    if not show:
+        yield finished
+        return
+    bar = threading.Thread(target=_show_bar, daemon=True, args=(
+        study.folder / ".progress.json", stage, planned(study, stage), stop, finished))
+    bar.start()
+    try:
+        yield finished
+    finally:
+        stop.set()
+        bar.join()
+
+
+def _show_bar(file: Path, stage: str, total: int | None, stop: threading.Event, finished: threading.Event) -> None:
     from tqdm import tqdm
 
     # Where nobody watches, a line per tenth is enough.
     quiet = {} if sys.stderr.isatty() else {"mininterval": 30.0, "maxinterval": 60.0, "ncols": 80}
-    bar = tqdm(total=1, desc=stage, file=sys.stderr, bar_format="{desc}: {percentage:3.0f}%|{bar}| {n}/{total} "
-               "[{elapsed}<{remaining}]", **quiet)
+    shape = "{desc}: {percentage:3.0f}%|{bar}| {n}/{total} [{elapsed}<{remaining}]" if total else "{desc}: {elapsed}"
+    bar = tqdm(total=total, desc=stage, file=sys.stderr, bar_format=shape, **quiet)
     with bar:
         while not stop.wait(0.5):
-            try:
+            with contextlib.suppress(OSError, ValueError):
                 state = json.loads(file.read_text())
-            except (OSError, ValueError):
-                continue
-            bar.total, bar.n = state["total"], state["count"]
+                bar.total, bar.n = state["total"], state["count"]
             bar.refresh() if sys.stderr.isatty() else bar.update(0)
-        bar.n = bar.total
-        bar.refresh()
+        if finished.is_set() and total:
+            bar.n = bar.total

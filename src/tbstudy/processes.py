@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from tbstudy.disk import make_folder, writing
 from tbstudy.errors import StudyError
 
 
@@ -33,12 +34,14 @@ def exclusive(folder: Path, wait_seconds: float = 30.0) -> Iterator[None]:
     """Hold `folder` alone. A predecessor that was killed gets `wait_seconds` for its orphans to end.
 
     Raises:
-        StudyError: another process keeps working in the folder.
+        StudyError: another process keeps working in the folder, or it cannot be written.
     """
-    folder.mkdir(parents=True, exist_ok=True)
     file = folder / ".lock"
     deadline = time.monotonic() + wait_seconds
-    with file.open("a+") as handle:
+    with writing(file):
+        make_folder(folder)
+        handle = file.open("a+")
+    with handle:
         while True:
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
@@ -9,7 +10,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tbstudy.store import write_atomic
+from tbstudy.disk import write_atomic
+from tbstudy.errors import StudyError
 
 #: Set to "lines" by the pipeline: its own bar shows the stage, the notebook keeps a few lines.
 MODE = "TBSTUDY_PROGRESS"
@@ -57,8 +59,10 @@ class Progress:
         now = time.monotonic()
         if self.file is not None and (now - self._written > 0.5 or self.count >= self.total):
             self._written = now
-            write_atomic(self.file, json.dumps({"label": self.label, "count": self.count,
-                                                "total": self.total}).encode())
+            # On a full disk the records say so; a bar that stands still is no reason to stop.
+            with contextlib.suppress(StudyError):
+                write_atomic(self.file, json.dumps({"label": self.label, "count": self.count,
+                                                    "total": self.total}).encode(), lasting=False)
 
     def _open(self) -> None:
         if os.environ.get(MODE) == "lines" or not (sys.stderr.isatty() or _in_notebook()):

@@ -6,9 +6,9 @@ import gzip
 from pathlib import Path
 
 from tbstudy.config import Study
+from tbstudy.disk import whole_folder, write_atomic
 from tbstudy.errors import StudyError
 from tbstudy.stages import BANDS, EVALUATION, POOL, PROBE, train_folder
-from tbstudy.store import write_atomic
 
 
 def record(study: Study, out: Path) -> Path:
@@ -19,6 +19,12 @@ def record(study: Study, out: Path) -> Path:
     """
     if out.exists():
         raise StudyError(f"{out}: exists; remove it or name another folder")
+    with whole_folder(out) as scratch:
+        _pack(study, scratch)
+    return out
+
+
+def _pack(study: Study, out: Path) -> None:
     for name in (PROBE, *EVALUATION.values()):
         source = study.folder / name
         if not source.is_file():
@@ -31,4 +37,3 @@ def record(study: Study, out: Path) -> Path:
         files += [folder / "training.jsonl", *(folder / "checkpoint").iterdir()]
     for file in files:
         write_atomic(out / file.relative_to(study.folder), file.read_bytes())
-    return out

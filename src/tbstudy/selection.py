@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -17,6 +16,7 @@ import pandas as pd
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from tbstudy.difficulty import DEFAULT_BANDS, Band, check_bands
+from tbstudy.disk import write_atomic
 from tbstudy.errors import StudyError
 
 
@@ -104,13 +104,7 @@ class PoolManifest(BaseModel):
     def write(self, path: str | Path) -> Path:
         """Write as JSON, atomically: a reader sees the old file or the new one, never a part."""
         path = Path(path)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        scratch = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-        with open(scratch, "w", encoding="utf-8") as out:
-            out.write(self.model_dump_json(indent=1) + "\n")
-            out.flush()
-            os.fsync(out.fileno())
-        os.replace(scratch, path)
+        write_atomic(path, f"{self.model_dump_json(indent=1)}\n".encode())
         return path
 
 

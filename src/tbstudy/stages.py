@@ -9,10 +9,11 @@ import json
 import multiprocessing
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from tbstudy.campaign import CampaignResult, load_tasks, run_campaign
+from tbstudy.campaign import CampaignResult, Workers, load_tasks, run_campaign
 from tbstudy.config import Study
 from tbstudy.difficulty import Band, band_summary, band_table, forecast
 from tbstudy.errors import StudyError
@@ -21,6 +22,11 @@ from tbstudy.processes import die_with_parent, exclusive
 from tbstudy.progress import Progress
 from tbstudy.selection import PoolManifest, load_pool, select_pool
 from tbstudy.store import write_atomic
+from tbstudy.tasks.loader import load_list
+from tbstudy.training import identity
+
+if TYPE_CHECKING:
+    from tbstudy.training.verl.overview import Overview
 
 PROBE, BANDS, POOL = "probe.jsonl", "bands.csv", "pool.json"
 #: Records of the evaluation by what was played: the pool's held-out test split, the benchmark.
@@ -75,6 +81,12 @@ def probe_attempts(study: Study) -> pd.DataFrame:
         raise StudyError(f"{stored(study, PROBE)}: {len(campaign.coverage.missing)} attempts were never made, first "
                          f"{campaign.coverage.missing[0]}; run the probe stage to the end")
     return campaign.attempts
+
+
+def task_to_read(table: pd.DataFrame) -> str:
+    """The uid of the first task of a band table that was passed sometimes, or of the first where there is none."""
+    some = table[(table.k > 0) & (table.k < table.n)]
+    return str((some if len(some) else table).uid.iloc[0])
 
 
 def band(study: Study) -> pd.DataFrame:
@@ -133,11 +145,30 @@ def train_folder(study: Study, arm: str) -> Path:
     return study.folder / "train" / arm
 
 
-def train(study: Study) -> pd.DataFrame:
-    """Train every configured arm, side by side in processes; returns the training table, one row an update."""
+def training_plan(study: Study) -> pd.DataFrame | Overview:
+    """What training will do: for the local trainer one row an arm, the episodes without those of replaced groups; for
+    verl the dry run with topology, memory and rollout forecast for this study's pool."""
     config, pool = study.config.train, pool_of(study)
-    if config.backend != "local":
-        raise StudyError(f"train.backend {config.backend!r} runs on a cluster: use `tbstudy launch`")
+    if config.backend == "verl":
+        from tbstudy.training.verl.overview import overview
+
+        return overview(study.path(study.config.verl_run), pool=study.folder / POOL, arm=config.arms[0])
+    return pd.DataFrame([{"arm": arm, "tasks": len(arm_uids(pool, arm)), "updates": config.updates,
+                          "groups an update": config.groups, "episodes a group": config.rollouts,
+                          "episodes to learn from": config.updates * config.groups * config.rollouts}
+                         for arm in config.arms])
+
+
+def train(study: Study) -> pd.DataFrame:
+    """Train every configured arm, side by side in processes; returns the training table, one row an update.
+
+    With the backend verl nothing is started: `tbstudy launch` trains, and the table is what its metrics say so far.
+    """
+    config, pool = study.config.train, pool_of(study)
+    if config.backend == "verl":
+        return _verl_updates(study)
+    for arm in config.arms:
+        identity.check(train_folder(study, arm), identity.identity(study, arm, arm_uids(pool, arm)))
     missing = [arm for arm in config.arms if len(training_table(study, arm)) < config.updates
                or not (train_folder(study, arm) / "checkpoint" / "model.safetensors").exists()]
     with Progress("train", config.updates * len(config.arms), study.folder, "updates") as progress:
@@ -146,6 +177,17 @@ def train(study: Study) -> pd.DataFrame:
             with exclusive(study.folder):
                 _train_side_by_side(study, pool, missing, progress)
     return pd.concat([training_table(study, arm) for arm in config.arms], ignore_index=True)
+
+
+def _verl_updates(study: Study) -> pd.DataFrame:
+    from tbstudy.training.verl.config import load_run
+    from tbstudy.training.verl.metrics import COLUMNS, training_table
+    from tbstudy.training.verl.overrides import metrics_folder
+
+    run = load_run(study.path(study.config.verl_run))
+    if not any(metrics_folder(run).glob("attempt-*.jsonl")):
+        return pd.DataFrame(columns=COLUMNS)
+    return training_table(run, study.config.train.arms[0])
 
 
 def training_table(study: Study, arm: str) -> pd.DataFrame:
@@ -191,7 +233,9 @@ def _train_arm(study: Study, arm: str, uids: list[str], messages) -> None:
 
     die_with_parent()
     try:
-        Trainer(study, arm, uids, train_folder(study, arm)).run(lambda update, row: messages.put((arm, "")))
+        # Where the whole study was killed, its orphan may still be at work here for a moment.
+        with exclusive(train_folder(study, arm)):
+            Trainer(study, arm, uids, train_folder(study, arm)).run(lambda update, row: messages.put((arm, "")))
         messages.put((arm, "done"))
     except StudyError as error:
         messages.put((arm, str(error)))
@@ -234,17 +278,36 @@ def evaluate(study: Study, repair: bool = False) -> pd.DataFrame:
 
     `repair` plays system errors again: a score needs a clean attempt for every key.
     """
+    if study.config.train.backend == "verl":
+        raise StudyError("train.backend 'verl': its checkpoints are served and evaluated as docs/reference-run.md says "
+                         "(`tbstudy checkpoint merge`, `tbstudy serve`)")
     plan, attempts = evaluation_plan(study), study.config.evaluate.attempts
     tasks = {which: evaluation_tasks(study, which) for which in ("test", "benchmark")}
     rows = []
-    with Progress("evaluate", sum(len(tasks[p.tasks]) for p in plan) * attempts, study.folder) as progress:
+    total = sum(len(tasks[p.tasks]) for p in plan) * attempts
+    with Progress("evaluate", total, study.folder) as progress, Workers(study) as workers:
         for p in plan:
             result = run_campaign(study, tasks[p.tasks], attempts, stored(study, EVALUATION[p.tasks]), name=p.policy,
                                   checkpoint=p.checkpoint, stage="evaluate", repair=repair,
-                                  progress=progress.advance)
+                                  progress=progress.advance, workers=workers)
             rows.append({"policy": p.policy, "tasks": p.tasks, "episodes": result.wanted,
                          "system_errors": result.system_errors})
     return pd.DataFrame(rows)
+
+
+def planned(study: Study, stage: str) -> int | None:
+    """How many episodes or updates a stage is, those included that are there already; None for one without any, and
+    where the stage before it has not been run."""
+    config = study.config
+    if stage == "probe":
+        return len(load_list(study.path(config.dataset) / config.candidates)) * config.probe.attempts
+    if stage == "train":
+        return config.train.updates * len(config.train.arms) if config.train.backend == "local" else None
+    if stage == "evaluate" and (study.folder / POOL).is_file():
+        sizes = {"test": len(pool_of(study).uids("test")),
+                 "benchmark": len(load_list(study.path(config.dataset) / config.benchmark))}
+        return sum(sizes[p.tasks] for p in evaluation_plan(study)) * config.evaluate.attempts
+    return None
 
 
 def campaign_of(study: Study, policy: str, which: str) -> Campaign:

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import json
 import os
+import zlib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from tbstudy.disk import make_folder, sync_folder, write_all, write_atomic, writing
 from tbstudy.errors import StudyError
+from tbstudy.secrets import scrubber
+
+__all__ = ["Key", "RecordStore", "as_line", "is_system_error", "key_of", "read_lines", "write_atomic"]
+
+#: Bytes read at a time to find where the last whole line ends.
+_BLOCK = 1 << 16
 
 Key = tuple[str, str, int]  # policy, uid, repetition
 
@@ -31,11 +40,13 @@ class RecordStore:
     records when they carry another `config_hash` than this run's.
 
     System errors stay in the file as history; a later clean attempt of the same key replaces them when the file is
-    read (`repair=True` makes `done` leave them out, so that they run again).
+    read (`repair=True` makes `done` leave them out, so that they run again). Keys from the environment are replaced
+    by `[key]` wherever a record quotes them.
     """
 
     def __init__(self, path: Path, policy: str, config_hash: str):
         self.path = path
+        self._scrub = scrubber()
         self.torn = _cut_torn_end(path)
         self.clean: set[Key] = set()
         self.failed: set[Key] = set()
@@ -57,24 +68,61 @@ class RecordStore:
         return set(self.clean) if repair else self.clean | self.failed
 
     def append(self, records: Iterable[dict[str, Any]]) -> None:
-        """Write records whole and force them to disk; keys already stored clean are an error."""
-        lines = []
+        """Write records whole and force them to disk: all of them are stored, or none.
+
+        Raises:
+            StudyError: a key is stored clean already, the file is packed, or the disk is full or refuses.
+        """
+        lines, failed, clean = [], set(), set()
         for record in records:
             key = key_of(record)
-            if key in self.clean:
+            if key in self.clean or key in clean:
                 raise StudyError(f"{self.path}: {key} would be stored twice")
-            if is_system_error(record):
-                self.failed.add(key)
-            else:
-                self.clean.add(key)
-                self.failed.discard(key)
-            lines.append(json.dumps(record, ensure_ascii=False, separators=(",", ":")) + "\n")
-        if lines:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            with self.path.open("ab") as out:
-                out.write("".join(lines).encode())
-                out.flush()
-                os.fsync(out.fileno())
+            (failed if is_system_error(record) else clean).add(key)
+            lines.append(self._scrub(as_line(record)) + "\n")
+        if not lines:
+            return
+        if self.path.suffix == ".gz":
+            raise StudyError(f"{self.path}: packed records cannot be continued; unpack the file (gunzip), or use "
+                             "another study folder")
+        self._append("".join(lines).encode())
+        self.clean |= clean
+        self.failed |= failed
+        self.failed -= clean
+
+    def _append(self, data: bytes) -> None:
+        with writing(self.path):
+            make_folder(self.path.parent)
+            new = not self.path.exists()
+            target = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            try:
+                end = os.fstat(target).st_size
+                try:
+                    write_all(target, data)
+                    os.fsync(target)
+                except BaseException:
+                    # Disk full, Ctrl-C: another record may follow in this process, so no part of this one may stay.
+                    with contextlib.suppress(OSError):
+                        os.ftruncate(target, end)
+                    raise
+            finally:
+                os.close(target)
+            if new:
+                sync_folder(self.path.parent)
+
+
+def as_line(record: dict[str, Any]) -> str:
+    """The record as one line of JSON in valid Unicode.
+
+    Raises:
+        TypeError, ValueError, RecursionError: it holds what JSON does not, or nests too deep.
+    """
+    line = json.dumps(record, ensure_ascii=False, separators=(",", ":"))
+    try:
+        line.encode()
+    except UnicodeEncodeError:  # half a surrogate pair, which JSON has as an escape only
+        line = json.dumps(record, separators=(",", ":"))
+    return line
 
 
 def read_lines(path: Path) -> Iterable[tuple[int, dict[str, Any]]]:
@@ -86,39 +134,35 @@ def read_lines(path: Path) -> Iterable[tuple[int, dict[str, Any]]]:
     if not path.exists():
         return
     opener = gzip.open if path.suffix == ".gz" else open
-    with opener(path, "rt", encoding="utf-8") as lines:
-        for number, line in enumerate(lines, 1):
-            try:
-                record = json.loads(line)
-                key_of(record)
-            except (ValueError, KeyError, TypeError) as error:
-                raise StudyError(f"{path}:{number}: not a record: {type(error).__name__}: {error}") from None
-            yield number, record
-
-
-def write_atomic(path: Path, data: bytes) -> None:
-    """Replace a file so that a reader sees the old or the new content, whole, whatever happens in between."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    scratch = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    number = 0
     try:
-        with scratch.open("wb") as out:
-            out.write(data)
-            out.flush()
-            os.fsync(out.fileno())
-        os.replace(scratch, path)
-    finally:
-        scratch.unlink(missing_ok=True)
+        with opener(path, "rt", encoding="utf-8") as lines:
+            for number, line in enumerate(lines, 1):
+                try:
+                    record = json.loads(line)
+                    key_of(record)
+                except (ValueError, KeyError, TypeError) as error:
+                    raise StudyError(f"{path}:{number}: not a record: {type(error).__name__}: {error}") from None
+                yield number, record
+    except (EOFError, zlib.error, gzip.BadGzipFile, UnicodeDecodeError) as error:
+        raise StudyError(f"{path}: damaged behind line {number}: {error}; restore the file, or remove it to play its "
+                         "attempts again") from None
 
 
 def _cut_torn_end(path: Path) -> int:
     """Bytes cut from the end because the last line was not finished."""
     if not path.exists() or path.suffix == ".gz":
         return 0
-    with path.open("r+b") as file:
-        data = file.read()
-        end = data.rfind(b"\n") + 1
-        if end < len(data):
-            file.truncate(end)
-            file.flush()
-            os.fsync(file.fileno())
-        return len(data) - end
+    with writing(path), path.open("rb") as file:
+        size = at = file.seek(0, os.SEEK_END)
+        end = 0
+        while at and not end:
+            start = max(0, at - _BLOCK)
+            file.seek(start)
+            found = file.read(at - start).rfind(b"\n")
+            end, at = (start + found + 1 if found >= 0 else 0), start
+        if end < size:
+            with path.open("r+b") as torn:
+                torn.truncate(end)
+                os.fsync(torn.fileno())
+    return size - end

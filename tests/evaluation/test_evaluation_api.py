@@ -78,6 +78,11 @@ def test_compare_arms(policies):
     assert direct["base -> whole", "pass@1"] == 0
 
 
+def test_training_summary_of_no_update_has_its_columns():
+    summary = training_summary(pd.DataFrame(columns=["arm", "update", "groups"]))
+    assert summary.empty and {"arm", "rollouts_per_useful_group", "seconds"} <= set(summary.columns)
+
+
 def test_training_summary_by_hand():
     rows = [
         {

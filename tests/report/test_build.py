@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from shown_records import RECORDS, UID
 
 from tbstudy.errors import StudyError
 from tbstudy.report import figures
@@ -11,6 +12,7 @@ from tbstudy.report.build import freeze
 from tbstudy.report.cli import add_parser
 from tbstudy.report.study import StudyReport
 from tbstudy.report.tables import Table
+from tbstudy.report.viewer import compare_episodes
 
 DATA = Path(__file__).parents[2] / "data" / "published"
 
@@ -22,6 +24,7 @@ def study(tmp_path):
     report.section("Outcome", "Text & more.")
     report.table("outcome", Table(pd.DataFrame({"metric": ["pass@1"], "value": [0.5]}), "Outcome"))
     report.figure("stages", figures.stage_diagram(), "Six stages.")
+    report.view("example", compare_episodes(RECORDS, UID, 0, ("base", "trained")), "Before & after.")
     report.facts(seeds={"train": 1}, model="small", config_hash="abc", counts={"tasks": 3}, updates=50)
     (folder / "probe.jsonl").write_text("{}\n{}\n{}\n")
     (folder / "01_probe.ipynb").write_text("{}")
@@ -37,13 +40,14 @@ def test_a_frozen_report_holds_everything(study, tmp_path):
     assert files == [
         *(f"figures/stages.{kind}" for kind in ("pdf", "png", "svg")),
         "manifest.json", "notebooks/01_probe.ipynb", "notebooks/06_analyse.ipynb", "report.html",
-        *(f"tables/outcome.{kind}" for kind in ("csv", "html", "md", "tex")),
+        *(f"tables/outcome.{kind}" for kind in ("csv", "html", "md", "tex")), "views/example.html",
     ]  # fmt: skip
     manifest = json.loads((target / "manifest.json").read_text())
     assert manifest["seeds"] == {"train": 1} and manifest["model"] == "small" and manifest["config_hash"] == "abc"
     assert manifest["counts"] == {"records": {"probe.jsonl": 3}, "tasks": 3} and manifest["facts"] == {"updates": 50}
     assert set(manifest["data"]) == {"probe.jsonl", "report.json", "domains.csv"}
     assert manifest["packages"]["numpy"] and manifest["notebooks"] == ["01_probe.ipynb", "06_analyse.ipynb"]
+    assert (manifest["tables"], manifest["figures"], manifest["views"]) == (["outcome"], ["stages"], ["example"])
 
 
 def test_html_is_self_contained_and_escaped(study, tmp_path):
@@ -51,6 +55,15 @@ def test_html_is_self_contained_and_escaped(study, tmp_path):
     assert "Laptop &lt;study&gt;" in text and "Text &amp; more." in text
     assert "data:image/svg+xml;base64," in text and "<script" not in text
     assert text.count("<img") == 1 and 'src="http' not in text and "<table>" in text
+
+
+def test_html_shows_an_episode_beside_another_and_nothing_in_it_acts(study, tmp_path):
+    text = (freeze(study, tmp_path / "reports", "laptop") / "report.html").read_text()
+    shown = text[text.index('<figure id="example">'):]
+    assert "Before &amp; after." in shown and "2 differences in the final state" in shown
+    assert shown.index("lend.py:test_a #0 by base") < shown.index("lend.py:test_a #0 by trained")
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in shown and "default-src 'none'" in text
+    assert text.count("<div") == text.count("</div>") and text.count("<figure") == text.count("</figure>")
 
 
 def test_versions_count_up_and_are_never_overwritten(study, tmp_path):
@@ -73,6 +86,12 @@ def test_a_failed_freeze_leaves_nothing(study, tmp_path):
     assert list((tmp_path / "reports" / "laptop").iterdir()) == []
 
 
+def test_a_missing_view_is_named(study, tmp_path):
+    (study / "views" / "example.html").unlink()
+    with pytest.raises(StudyError, match="example.html: indexed but missing"):
+        freeze(study, tmp_path / "reports", "laptop")
+
+
 def test_same_study_same_tables_and_figures(study, tmp_path):
     one, two = freeze(study, tmp_path / "r", "laptop"), freeze(study, tmp_path / "r", "laptop")
     for path in (one / "figures").iterdir():
@@ -83,7 +102,7 @@ def test_an_entry_added_again_replaces_the_old_one(study):
     report = StudyReport(study)
     report.table("outcome", Table(pd.DataFrame({"metric": ["pass@1"], "value": [0.9]}), "Outcome, again"))
     entries = json.loads((study / "report.json").read_text())["entries"]
-    assert [entry["name"] for entry in entries] == ["Outcome", "outcome", "stages"]
+    assert [entry["name"] for entry in entries] == ["Outcome", "outcome", "stages", "example"]
     assert entries[1]["caption"] == "Outcome, again" and report.index["title"] == "Laptop <study>"
 
 
@@ -94,7 +113,7 @@ def test_no_index_or_a_broken_one_is_named(tmp_path):
     with pytest.raises(StudyError, match="not a report index"):
         freeze(tmp_path, tmp_path / "r", "x")
     (tmp_path / "report.json").write_text('{"entries": [{"kind": "poem", "name": "x"}]}')
-    with pytest.raises(StudyError, match="no table, figure or section"):
+    with pytest.raises(StudyError, match="no table, figure, view or section"):
         freeze(tmp_path, tmp_path / "r", "x")
 
 

@@ -92,3 +92,11 @@ def test_a_task_list_that_is_none_is_named(files):
     files["tasks"].write_text("uids: 3\n")
     with pytest.raises(StudyError, match="tasks.yaml: expected a YAML list of uids"):
         command("evaluate", files["base"], "--tasks", files["tasks"])
+
+
+def test_evaluate_asks_which_of_several_policies(files, capsys):
+    with pytest.raises(StudyError, match=r"attempts of 2 policies; name one with --policy base\|trained"):
+        command("evaluate", files["both"])
+    assert capsys.readouterr().out == "", "no coverage of a mixture"
+    assert command("evaluate", files["both"], "--policy", "trained") == 0
+    assert "| trained | all | 3 | 12 | 0 | 100.0" in capsys.readouterr().out

@@ -55,6 +55,13 @@ def test_a_failed_attempt_shows_conversation_and_what_decided_it():
     assert max(map(len, text.split("\n"))) <= 80
 
 
+def test_columns_that_say_nothing_take_no_room():
+    failed = json.loads(json.dumps(RECORDS[0]))
+    failed["test_result"]["metadata"]["diff"] = failed["test_result"]["metadata"]["diff"][:1]
+    page = EpisodeView(failed).html()
+    assert ">expected<" in page and not any(f">{name}</th>" in page for name in ("row", "field", "actual"))
+
+
 def test_nothing_that_a_model_wrote_acts():
     view = show_episode(RECORDS, UID, 0, "base")
     page = Checked(view.html())
@@ -140,3 +147,18 @@ def test_the_command(tmp_path, capsys):
                             (["--task", UID, "--policy", "nobody"], "recorded are base, trained")):
         with pytest.raises(StudyError, match=told):
             show(path, *arguments)
+
+
+def test_a_long_list_is_a_short_table_with_the_next_command(tmp_path, capsys):
+    outcomes = [(True, True), (True, False), (False, False)]
+    records = [record(policy, r, passed, RIGHT, f"lend.py:test_{i:02d}") for policy in ("base", "trained")
+               for i in range(12) for r, passed in enumerate(outcomes[i % 3])]
+    path = write(tmp_path / "evaluate_test.jsonl", records)
+    assert show(path) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 5 and lines[1].split() == "evaluate_test.jsonl base 12 24 50.0 % 4 4 4 0".split()
+    assert lines[3].endswith(f"tbstudy show {path} --task lend.py:test_01 --policy base"), "one that passes sometimes"
+    assert lines[4].endswith(f"tbstudy show {path} --list")
+    assert show(path, "--list") == 0
+    assert "lend.py:test_11    0 of 2" in capsys.readouterr().out
+    assert show(path, "--task", "test_01", "--policy", "base") == 0, "the hint is a command that works"

@@ -333,18 +333,21 @@ def test_each_process_has_its_own_children(runner, tmp_path):
 
 def test_nothing_is_left(tmp_path):
     before = set(os.listdir("/proc/self/fd"))
-    runner = CheckRunner(timeout=0.3)
+    runner = CheckRunner(timeout=0.5)
     runner.verdict(task(tmp_path, "pass"), {}, [])
     runner.verdict(task(tmp_path, "while True: pass"), {}, [])
     runner.verdict(task(tmp_path, "import os\nos._exit(1)"), {}, [])
     # Neither a check that ends nor one that hangs leaves a process behind, even in a session of its own.
-    mark = str(tmp_path / "pid")
-    escape = (f"import os, time\npid = os.fork()\nif pid == 0:\n    os.setsid()\n    time.sleep(600)\n"
-              f"open({mark!r}, 'w').write(str(pid))\n")
+    mark = tmp_path / "mark"
+    escape = ("import os, time\nif os.fork() == 0:\n    os.setsid()\n    "
+              f"open('/proc/self/comm', 'w').write('escaped-check')\n    open({str(mark)!r}, 'w')\n    time.sleep(600)\n"
+              f"while not os.path.exists({str(mark)!r}): time.sleep(0.01)\n")
     assert runner.verdict(task(tmp_path, escape), {}, []).passed
-    assert_gone(int(Path(mark).read_text()))
+    assert_none_called("escaped-check")
+    mark.unlink()
     assert runner.verdict(task(tmp_path, escape + "while True: pass"), {}, []).system_error
-    assert_gone(int(Path(mark).read_text()))
+    assert mark.exists()
+    assert_none_called("escaped-check")
     runner.verdict(task(tmp_path, "pass"), {}, [])
     warm = [c.process.pid for c in runner._idle]
     runner.close()
@@ -352,6 +355,20 @@ def test_nothing_is_left(tmp_path):
     assert warm
     for pid in warm:
         assert_gone(pid)
+
+
+def assert_none_called(name, seconds=4):
+    for _ in range(50 * seconds):
+        found = []
+        for entry in os.listdir("/proc"):
+            with contextlib.suppress(OSError):
+                if entry.isdigit() and Path(f"/proc/{entry}/comm").read_text().strip() == name and Path(
+                        f"/proc/{entry}/stat").read_text().rpartition(")")[2].split()[0] != "Z":
+                    found.append(entry)
+        if not found:
+            return
+        time.sleep(0.02)
+    raise AssertionError(f"processes {found} still run")
 
 
 def assert_gone(pid, seconds=4):

@@ -55,13 +55,23 @@ class Model:
 
 
 @pytest.mark.parametrize(("reply", "answer", "motivation"), [
-    ('{"motivation": "so", "answer": "Yes"}', True, "so"), ("{'motivation': \"so\", answer: \"No\"}", False, "so"),
-    ("Yes", False, "the reply was not the JSON object asked for")])
+    ('{"motivation": "so", "answer": "Yes"}', True, "so"), ("{'motivation': \"so\", answer: \"No\"}", False, "so")])
 def test_answers_with_motivation(reply, answer, motivation):
     judge = Judge(Model(reply), "motivation")
     assert judge.text_yesno("text", "question?") is answer
     assert judge.drain_decisions() == [{"question": "question?", "answer": answer, "motivation": motivation}]
     assert judge.drain_decisions() == []
+
+
+@pytest.mark.parametrize(("reply", "kind"), [
+    ("", "legacy"), ("perhaps", "legacy"), ("<html>502</html>", "legacy"), ("nothing", "legacy"),
+    ("Yes", "motivation"), ('{"motivation": "so"}', "motivation"), ('{"answer": "so"}', "motivation"),
+    ("[" * 100_000, "motivation")])
+def test_a_reply_that_is_neither_yes_nor_no_is_no_answer(reply, kind):
+    judge = Judge(Model(reply), kind)
+    with pytest.raises(JudgeException, match="no answer"):
+        judge.text_yesno("text", "question?")
+    assert judge.unanswered and judge.drain_decisions() == []
 
 
 def test_a_judge_without_an_answer():

@@ -11,6 +11,7 @@ import pytest
 from ledgers import GOLDEN, LEDGER, TRANSFER, descendants, gone, in_sandbox, open_files, open_ledger, with_state
 
 from tbstudy.errors import SystemFault
+from tbstudy.sandbox.servers import ServerSpec
 
 KINDS = ("forked", "process")
 
@@ -36,7 +37,10 @@ async def misbehave(sandbox, how, then=("get_account", {"account": "A-1"})):
     ("internal", "tool misbehave: internal")])
 def test_a_server_that_misbehaves_is_a_system_error(kind, how, words):
     async def work(sandbox):
+        if how == "hang":
+            sandbox.call_seconds = 0.5
         first, second = await misbehave(sandbox, how)
+        sandbox.call_seconds = 10
         assert isinstance(first, SystemFault) and first.cause == "backend"
         assert "server ledger, " in str(first) and words in str(first)
         # The session is of no more use: a call that got no answer may have run.
@@ -45,7 +49,7 @@ def test_a_server_that_misbehaves_is_a_system_error(kind, how, words):
         async with sandbox.session(TRANSFER) as session:
             assert "balance" in await session.call("get_account", {"account": "A-1"})
 
-    in_sandbox(work, kind, call_seconds=0.5)
+    in_sandbox(work, kind)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -85,7 +89,6 @@ def test_a_start_is_tried_again_but_no_call_is(tmp_path):
                       f"def slow(state, name, arguments):\n    open({str(calls)!r}, 'a').write('called\\n')\n"
                       "    time.sleep(0.7)\n    return 'late'\nledger_server.run = slow\n"
                       "if __name__ == '__main__':\n    ledger_server.main()\n")
-    from tbstudy.sandbox.servers import ServerSpec
     spec = ServerSpec("ledger", command=(sys.executable, "-m", "slow_server"), cwd=str(tmp_path))
     task = with_state(golden_test_case={})
 
@@ -142,10 +145,13 @@ def test_nothing_survives_a_session(kind):
             inside = descendants()
             assert len(inside) >= len(idle) + 3  # the server, its child, its orphan
         assert gone(inside - idle)
-        for how in ("exit", "hang", "flood"):
+        for how in ("exit", "flood", "hang"):
+            if how == "hang":
+                sandbox.call_seconds = 0.4
             with pytest.raises(SystemFault):
                 async with sandbox.session(TRANSFER) as session:
                     await session.call("misbehave", {"how": how})
+        sandbox.call_seconds = 10
         with pytest.raises(RuntimeError, match="ours"):
             async with sandbox.session(TRANSFER):
                 raise RuntimeError("ours")
@@ -153,7 +159,7 @@ def test_nothing_survives_a_session(kind):
         assert open_files().keys() == files.keys()
 
     before, files = descendants(), open_files()
-    in_sandbox(work, kind, call_seconds=0.4)
+    in_sandbox(work, kind)
     assert gone(descendants() - before)
     assert open_files().keys() == files.keys()
 
@@ -206,6 +212,32 @@ def test_a_keeper_that_is_killed_takes_its_servers_along():
             assert "balance" in await session.call("get_account", {"account": "A-1"})
 
     in_sandbox(work)
+
+
+def test_a_fork_that_fails_is_the_end_of_that_session_only(tmp_path):
+    full = tmp_path / "full"
+    (tmp_path / "crowded_server.py").write_text(
+        f"import os, sys\nsys.path.insert(0, {str(LEDGER / 'servers')!r})\nfrom ledger_server import main\n"
+        f"fork = os.fork\ndef crowded():\n    if os.path.exists({str(full)!r}):\n"
+        "        raise BlockingIOError(11, 'Resource temporarily unavailable')\n    return fork()\n"
+        "os.fork = crowded\nif __name__ == '__main__':\n    main()\n")
+    spec = ServerSpec("ledger", command=(sys.executable, "-m", "crowded_server"), cwd=str(tmp_path))
+
+    async def work(sandbox):
+        async with sandbox.session(TRANSFER) as session:
+            keeper, files = sandbox._images["ledger"].process.pid, open_files()
+            full.touch()
+            with pytest.raises(SystemFault, match="not started: .*Resource temporarily unavailable"):
+                async with sandbox.session(TRANSFER):
+                    pass
+            assert "balance" in await session.call("get_account", {"account": "A-1"})
+            assert open_files().keys() == files.keys()
+        full.unlink()
+        async with sandbox.session(TRANSFER) as session:
+            assert "balance" in await session.call("get_account", {"account": "A-1"})
+        assert sandbox._images["ledger"].process.pid == keeper
+
+    in_sandbox(work, servers={"ledger": spec})
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -113,7 +113,11 @@ def test_the_command(tmp_path, capsys):
     stored["trials"][0]["passed"] = False
     path.write_text(json.dumps(stored))
     assert command("--against", str(path), "--variants", "golden", "--transport", "process") == 1
-    assert "1 differences" in capsys.readouterr().out
+    assert f"1 differences from {path} in 3 trials\n" in capsys.readouterr().out
+    stored["trials"] = [t for t in stored["trials"] if t["variant"] == "noop"]
+    path.write_text(json.dumps(stored))
+    assert command("--against", str(path), "--variants", "golden") == 1
+    assert f"0 differences from {path} in 0 trials; 3 trials are not there" in capsys.readouterr().out
     with pytest.raises(StudyError, match="unknown variants gold; known: golden, noop"):
         command("--variants", "golden,gold")
 

@@ -258,12 +258,18 @@ def compare_arms(
     return pd.concat(tables, ignore_index=True)
 
 
+_TRAINING_SUMMARY = [
+    "arm", "updates", "groups", "rollouts", "zero_variance_share", "all_pass_share", "all_fail_share",
+    "rollouts_per_useful_group", "reward_first_fifth", "reward_last_fifth", "seconds",
+]  # fmt: skip
+
+
 def training_summary(training: pd.DataFrame) -> pd.DataFrame:
     """What each training arm spent and saw: one row an arm.
 
     From a training table (one row an update): updates, groups, rollouts, mean zero-variance, all-pass and all-fail
     share of the groups drawn (weighted by groups), rollouts per useful group, mean reward of the first and of the
-    last fifth of the updates, seconds.
+    last fifth of the updates, seconds. A table without updates gives no row.
     """
     rows = []
     for arm, table in training.groupby("arm", sort=False):
@@ -289,7 +295,7 @@ def training_summary(training: pd.DataFrame) -> pd.DataFrame:
                 "seconds": float(table.seconds.sum()),
             }
         )
-    return pd.DataFrame(rows)
+    return pd.DataFrame(rows, columns=_TRAINING_SUMMARY)
 
 
 def _named(source) -> list[tuple[str, pd.DataFrame]]:

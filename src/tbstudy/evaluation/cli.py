@@ -18,7 +18,7 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
         "evaluate",
         help="coverage and scores of a records file",
         description="Check the exact coverage of a campaign (ours, `tb infer` or `thinkingbox-eval`) and score it by "
-        "domain. Exits with 1 when coverage is not exact; no score is printed then, unless --allow-incomplete.",
+        "domain. Exits with 2 when coverage is not exact; no score is printed then, unless --allow-incomplete.",
     )
     evaluate.add_argument("records", type=Path, help="JSONL of attempts")
     _common(evaluate)
@@ -74,6 +74,10 @@ def run_evaluate(options: argparse.Namespace) -> int:
     uids = read_uids(options.tasks)
     torn: list[str] = []
     attempts = read_attempts(options.records, policy=options.policy, errors=options.errors, on_torn=torn.append)
+    names = list(dict.fromkeys(attempts.policy.astype(str)))
+    if options.policy is None and len(names) > 1:
+        raise StudyError(f"{options.records}: attempts of {len(names)} policies; name one with --policy "
+                         f"{'|'.join(names)}, or compare them with `tbstudy analyse`")
     if options.policy is not None:
         attempts = attempts[attempts.policy.astype(str) == options.policy]
     coverage = check_coverage(attempts, uids, options.repeats, torn=torn)

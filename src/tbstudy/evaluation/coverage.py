@@ -69,9 +69,16 @@ class Coverage:
         if faults:
             lines = "\n".join(f"  {name} {text}" for name, text in faults.items())
             raise StudyError(
-                f"no score: coverage is not exact ({self.recorded:,} of {self.expected:,} keys)\n{lines}\n"
-                "repair the campaign, or ask for incomplete scores explicitly (they will be labelled)"
+                f"no score: a score needs one clean attempt for each of {self.expected:,} keys (task and repetition), "
+                f"of one policy and configuration\n{lines}\n{self._remedy()}"
             )
+
+    def _remedy(self) -> str:
+        if len(self.policies) > 1:
+            return f"name one policy: {', '.join(self.policies)}"
+        if self.duplicate or self.unexpected:
+            return "remove the records that do not belong"
+        return "repair the campaign, or ask for incomplete scores explicitly (they will be labelled)"
 
     def table(self) -> pd.DataFrame:
         """Columns check, keys, detail: one row per check, for a notebook or a report."""

@@ -23,12 +23,17 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
+from tbstudy import bounded, secrets
 from tbstudy.errors import StudyError, SystemFault
 from tbstudy.policies.base import Usage
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
+#: A reply larger than this (millions of tokens) is no reply.
+MAX_REPLY = 16 << 20
+#: Finish reasons with which a server says that it, not the model, ended the generation.
+_GIVEN_UP = frozenset({"error", "abort", "aborted", "cancelled"})
 _PASSING = frozenset({408, 409, 425, 429})
 # How servers say that a conversation does not fit: OpenAI, vLLM, SGLang, llama.cpp, Anthropic-compatible gateways.
 _OVERFLOW = re.compile(
@@ -77,6 +82,14 @@ class Endpoint(BaseModel):
             raise ValueError("must be the name of an environment variable, not the key itself")
         return name
 
+    @field_validator("base_url")
+    @classmethod
+    def _no_password(cls, url: str) -> str:
+        # It is quoted in errors and stored in configurations.
+        if "@" in url.partition("://")[2].partition("/")[0]:
+            raise ValueError("must not hold a user or password; name the key's environment variable in api_key_env")
+        return url
+
     @classmethod
     def of(cls, config: Endpoint | BaseModel | Mapping[str, Any]) -> Endpoint:
         """From a configuration section that has some of these fields.
@@ -104,7 +117,7 @@ class Endpoint(BaseModel):
         if not value:
             raise StudyError(f"endpoint {self.base_url}: the environment variable {self.api_key_env} is not set; "
                              "put the key there, or leave api_key_env out for a server that needs none")
-        return value
+        return secrets.use(value)
 
     def cost(self, input_tokens: int, cached_tokens: int, output_tokens: int) -> float | None:
         """USD of a call, None without prices; cached tokens cost as fresh ones where no price is given for them."""
@@ -216,12 +229,12 @@ class _Choice(BaseModel):
 
 
 class _Details(BaseModel):
-    cached_tokens: int | None = None
+    cached_tokens: int | None = Field(default=None, ge=0, le=10**9)
 
 
 class _Usage(BaseModel):
-    prompt_tokens: int
-    completion_tokens: int = 0
+    prompt_tokens: int = Field(ge=0, le=10**9)
+    completion_tokens: int = Field(default=0, ge=0, le=10**9)
     prompt_tokens_details: _Details | None = None
 
 
@@ -306,20 +319,34 @@ class Client:
 
     async def _once(self, sdk: AsyncOpenAI, path: str, body: dict[str, Any]) -> Reply:
         import httpx2
+        import openai
 
         # The SDK's own limit is for each read; a server that trickles would never meet it.
-        async with asyncio.timeout(self.endpoint.timeout_seconds):
-            response = await sdk.post(path, body=body, cast_to=httpx2.Response)
+        try:
+            async with asyncio.timeout(self.endpoint.timeout_seconds):
+                response = await sdk.post(path, body=body, cast_to=httpx2.Response)
+        except openai.APIStatusError as error:
+            # Servers quote the request that they refuse; whoever prints this error must not print the key.
+            error.message = secrets.scrub(error.message)
+            error.args = (error.message,)
+            raise
+        except (bounded.TooLarge, httpx2.HTTPError) as error:  # what the SDK lets through
+            raise _Garbage(f"the reply cannot be read: {error or type(error).__name__}") from None
+        shown = repr(secrets.scrub(response.content[:500].decode(errors="replace")))[:200]
         try:
             data = _Body.model_validate_json(response.content)
         except ValidationError as error:
             first = error.errors()[0]
             where = ".".join(map(str, first["loc"]))
-            raise _Garbage(f"the reply is not a completion: {where or 'body'}: {first['msg']}: "
-                           f"{response.text!r:.200}") from None
+            raise _Garbage(f"the reply is not a completion: {where or 'body'}: {first['msg']}: {shown}") from None
         choice = data.choices[0]
         if (choice.message is None) == path.startswith("/chat") or (choice.text is None) != path.startswith("/chat"):
-            raise _Garbage(f"the reply to {path} holds no choice of that kind: {response.text!r:.200}")
+            raise _Garbage(f"the reply to {path} holds no choice of that kind: {shown}")
+        if choice.finish_reason in _GIVEN_UP:
+            raise _Garbage(f"the server gave up (finish_reason {choice.finish_reason!r}): {shown}")
+        if self.role == "judge" and not ((choice.message.content if choice.message else choice.text) or "").strip():
+            # A policy may say nothing and a silent user does not know. A judge's silence is no No.
+            raise _Garbage(f"the reply is empty (finish_reason {choice.finish_reason!r})")
         raw = (choice.message.model_extra or {}).get("raw_text") if choice.message is not None else None
         return Reply(choice.message, choice.text, choice.finish_reason or "stop", choice.token_ids,
                      raw if isinstance(raw, str) else None, self._book(data.usage), data.usage is not None)
@@ -352,7 +379,7 @@ class Client:
                 requests.setLevel(logging.WARNING)
             # Connections and semaphores belong to the loop that made them.
             self._sdk = openai.AsyncOpenAI(base_url=self.endpoint.base_url, api_key=self._key, max_retries=0,
-                                           timeout=self.endpoint.timeout_seconds)
+                                           timeout=self.endpoint.timeout_seconds, http_client=_http_client())
             self._loop, self._slots = loop, asyncio.Semaphore(self.endpoint.concurrency)
         return self._sdk
 
@@ -392,7 +419,31 @@ class Client:
             return SystemFault(self.role, f"{where}: no answer within {self.endpoint.timeout_seconds:g} s, "
                                           f"{self.endpoint.tries} times")
         cause = error.__cause__ or error
-        return SystemFault(self.role, f"{where}: {type(cause).__name__}: {cause} ({self.endpoint.tries} tries)")
+        name = type(cause).__name__.lstrip("_")
+        return SystemFault(self.role, f"{where}: {name}: {cause} ({self.endpoint.tries} tries)")
+
+
+def _http_client() -> Any:
+    """The SDK's own HTTP client, with replies of bounded size."""
+    import httpx2
+    import openai
+
+    class Client(openai.DefaultAsyncHttpxClient):  # type: ignore[misc, name-defined]
+        async def send(self, request: httpx2.Request, *, stream: bool = False, **options: Any) -> httpx2.Response:
+            response = await super().send(request, stream=True, **options)
+            if stream:
+                return response
+            try:
+                body = await bounded.read(response, MAX_REPLY)
+            finally:
+                await response.aclose()
+            # The body is decoded and whole now, whatever it was on the way.
+            headers = [(name, value) for name, value in response.headers.multi_items() if name.lower() not in (
+                "content-encoding", "content-length", "transfer-encoding")]
+            return httpx2.Response(response.status_code, headers=headers, content=body, request=response.request,
+                                   extensions=response.extensions)
+
+    return Client()
 
 
 def arguments_of(function: _Function) -> str:

@@ -197,6 +197,9 @@ class TextConversation:
         finished = reply.finish_reason != "length"
         text = _without_end(reply.text or "", tokenizer)
         ids, warnings = reply.token_ids, () if reply.counted else (NO_USAGE,)
+        if ids is not None and (len(ids) > room or not all(0 <= i < len(tokenizer) for i in ids)):
+            raise SystemFault("policy", f"policy endpoint {policy.endpoint.base_url}: token_ids that are none: "
+                                        f"{len(ids)} of at most {room}, {str(ids)[:100]}")
         if ids is None:
             ids = tokenizer.encode(text, add_special_tokens=False)[:room]
             warnings = (*warnings, RETOKENISED)
@@ -241,4 +244,11 @@ def _decoded(arguments: str) -> dict[str, Any]:
 
 def _meaning(reasoning: str | None, content: str | None, calls: Sequence[ToolCall]) -> tuple[Any, ...]:
     # Servers tell nothing from the empty text in different ways; nobody acts on that.
-    return reasoning or None, content or None, [(c.name, json.dumps(c.arguments_obj)) for c in calls]
+    return reasoning or None, content or None, [(c.name, _written(c)) for c in calls]
+
+
+def _written(call: ToolCall) -> str:
+    try:
+        return json.dumps(call.arguments_obj)
+    except RecursionError:
+        return call.arguments

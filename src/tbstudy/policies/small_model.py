@@ -15,6 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from tbstudy.disk import write_atomic
 from tbstudy.errors import StudyError
 
 KeyValue = tuple[torch.Tensor, torch.Tensor]  # keys and values of one layer, each (rows, kv heads, time, head_dim)
@@ -160,12 +161,12 @@ class SmallLM(nn.Module):
 
     def save(self, folder: Path, **extra) -> None:
         """Write config.json and model.safetensors; `extra` fields (token ids) go into the config."""
-        from safetensors.torch import save_file
+        from safetensors.torch import save
 
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / "config.json").write_text(json.dumps(self.config.to_dict(**extra), indent=1, sort_keys=True) + "\n")
-        save_file({k: v.detach().contiguous() for k, v in self.state_dict().items()}, folder / "model.safetensors",
-                  metadata={"format": "pt"})
+        config = json.dumps(self.config.to_dict(**extra), indent=1, sort_keys=True) + "\n"
+        weights = {k: v.detach().contiguous() for k, v in self.state_dict().items()}
+        write_atomic(folder / "config.json", config.encode())
+        write_atomic(folder / "model.safetensors", save(weights, metadata={"format": "pt"}))
 
     @classmethod
     def load(cls, folder: Path) -> SmallLM:

@@ -5,6 +5,7 @@ reports/<name>/<version>/
   manifest.json   commit, hashes of config and data, package versions, seeds, model, counts
   tables/         CSV, Markdown, LaTeX, HTML
   figures/        PDF, SVG, PNG
+  views/          single attempts to read, as HTML
   notebooks/      as executed
 """
 
@@ -19,14 +20,14 @@ import platform
 import re
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Iterable, Mapping
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from tbstudy.disk import whole_folder
 from tbstudy.errors import StudyError
-from tbstudy.report.study import load_index
+from tbstudy.report.study import INDEX, load_index
 from tbstudy.selection import file_hash
 
 PACKAGES = (
@@ -52,8 +53,15 @@ th, td { padding: .25rem .6rem; border-bottom: 1px solid #ddd; text-align: left;
 th { border-bottom: 2px solid #222; }
 .num { text-align: right; font-variant-numeric: tabular-nums; }
 .note { font-size: .85rem; color: #555; margin-top: .2rem; }
+.view { font-size: .85rem; margin: 2rem 0; overflow-x: auto; } .view table { margin: .3rem 0; }
 nav { font-size: .9rem; } footer { margin-top: 3rem; font-size: .8rem; color: #555; }
 """
+
+#: Browsers load nothing and run nothing, whatever a record holds: the report is one file.
+POLICY = (
+    '<meta http-equiv="Content-Security-Policy" '
+    "content=\"default-src 'none'; style-src 'unsafe-inline'; img-src data:\">"
+)
 
 
 def freeze(
@@ -66,60 +74,55 @@ def freeze(
     data: Iterable[str | Path] = (),
     facts: Mapping[str, Any] | None = None,
 ) -> Path:
-    """Copy a study folder's tables, figures and executed notebooks into `out_root`/`name`/`version` and describe
+    """Copy a study folder's tables, figures, views and executed notebooks into `out_root`/`name`/`version` and describe
     them.
 
     `version` defaults to the next free one (v1, v2, ...). `notebooks` come on top of those in `study_dir`; `data` are
     files outside of it to hash (those in it with a data suffix are hashed anyway); `facts` go into the manifest over
     the facts the study recorded. The folder appears whole or not at all. Raises `StudyError` when the version exists,
-    the study has no index, or an indexed table or figure is missing.
+    the study has no index or a cut one, an indexed table, figure or view is missing, or the disk is full.
     """
     study, parent = Path(study_dir), Path(out_root) / name
     index = load_index(study)
+    if index.get("cut"):
+        raise StudyError(f"{study / INDEX}: the analyse stage was cut while it wrote the report; run it again")
     version = version or _next_version(parent)
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", version):
         raise StudyError(f"version {version!r} cannot name a folder; use letters, digits, dot, dash, underscore")
     target = parent / version
     if target.exists():
         raise StudyError(f"{target}: this version exists and is never overwritten; choose another or leave it out")
-    parent.mkdir(parents=True, exist_ok=True)
-    scratch = Path(tempfile.mkdtemp(prefix=f".{version}.", dir=parent))
-    try:
-        scratch.chmod(0o755)
+    with whole_folder(target) as scratch:
         _copy_entries(study, scratch, index)
         copied = _copy_notebooks([*sorted(study.rglob("*.ipynb")), *map(Path, notebooks)], scratch / "notebooks")
         manifest = _manifest(study, name, version, index, copied, data, facts or {})
         described = json.dumps(manifest, indent=1, ensure_ascii=False) + "\n"
         (scratch / "manifest.json").write_text(described, encoding="utf-8")
         (scratch / "report.html").write_text(render_html(scratch, index, manifest), encoding="utf-8")
-        # rename fails on a folder that someone else made meanwhile, unless it is empty.
-        os.rename(scratch, target)
-    except OSError as error:
-        shutil.rmtree(scratch, ignore_errors=True)
-        raise StudyError(f"{target}: cannot write the report ({error.strerror})") from error
-    except BaseException:
-        shutil.rmtree(scratch, ignore_errors=True)
-        raise
     return target
 
 
 def render_html(folder: Path, index: Mapping[str, Any], manifest: Mapping[str, Any]) -> str:
-    """The report of a frozen folder as one HTML page: figures inline as SVG images, tables from their HTML files."""
+    """The report of a frozen folder as one HTML page: figures inline as SVG images, tables and views from their HTML
+    files."""
     title = html.escape(index["title"])
     commit = manifest["commit"] or "not in a git repository"
     if manifest["uncommitted_changes"]:
         commit += " with uncommitted changes"
     parts = [f"<h1>{title}</h1>", f"<p>{html.escape(index['intro'])}</p>" if index["intro"] else ""]
-    number = {"table": 0, "figure": 0}
     for entry in index["entries"]:
         kind, entry_name, caption = entry["kind"], entry["name"], html.escape(entry.get("caption", ""))
         if kind == "section":
             parts.append(f"<h2>{html.escape(entry_name)}</h2>" + (f"<p>{caption}</p>" if caption else ""))
             continue
-        number[kind] += 1
         if kind == "table":
             table = (folder / "tables" / f"{entry_name}.html").read_text(encoding="utf-8")
             parts.append(f'<div class=wide id="{entry_name}">{table}</div>')
+        elif kind == "view":
+            view = (folder / "views" / f"{entry_name}.html").read_text(encoding="utf-8")
+            parts.append(
+                f'<figure id="{entry_name}"><figcaption>{caption}</figcaption><div class=view>{view}</div></figure>'
+            )
         else:
             image = base64.b64encode((folder / "figures" / f"{entry_name}.svg").read_bytes()).decode()
             parts.append(
@@ -132,7 +135,7 @@ def render_html(folder: Path, index: Mapping[str, Any], manifest: Mapping[str, A
     footer = f"tbstudy {manifest['packages']['tbstudy']}, commit {commit}, {manifest['created']}; see manifest.json"
     parts += [f"<nav>Notebooks: {links}</nav>" if links else "", f"<footer>{html.escape(footer)}</footer>"]
     body = "\n".join(part for part in parts if part)
-    head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{title}</title>'
+    head = f'<meta charset="utf-8">{POLICY}<meta name="viewport" content="width=device-width"><title>{title}</title>'
     return f'<!doctype html>\n<html lang="en"><head>{head}<style>{CSS}</style></head>\n<body>\n{body}\n</body></html>\n'
 
 
@@ -142,7 +145,11 @@ def _next_version(parent: Path) -> str:
 
 
 def _copy_entries(study: Path, target: Path, index: Mapping[str, Any]) -> None:
-    kinds = {"table": ("tables", ("csv", "md", "tex", "html")), "figure": ("figures", ("pdf", "svg", "png"))}
+    kinds = {
+        "table": ("tables", ("csv", "md", "tex", "html")),
+        "figure": ("figures", ("pdf", "svg", "png")),
+        "view": ("views", ("html",)),
+    }
     for entry in index["entries"]:
         if entry["kind"] not in kinds:
             continue
@@ -158,7 +165,8 @@ def _copy_entries(study: Path, target: Path, index: Mapping[str, Any]) -> None:
 def _copy_notebooks(paths: Iterable[Path], target: Path) -> list[str]:
     copied: list[str] = []
     for path in paths:
-        if ".ipynb_checkpoints" in path.parts:
+        # Hidden ones are checkpoints, and what a killed run was just executing.
+        if path.name.startswith(".") or ".ipynb_checkpoints" in path.parts:
             continue
         if not path.is_file():
             raise StudyError(f"{path}: no such notebook")
@@ -213,6 +221,7 @@ def _manifest(
         "notebooks": notebooks,
         "tables": [entry["name"] for entry in entries if entry["kind"] == "table"],
         "figures": [entry["name"] for entry in entries if entry["kind"] == "figure"],
+        "views": [entry["name"] for entry in entries if entry["kind"] == "view"],
     }
 
 

@@ -9,15 +9,19 @@ from pathlib import Path
 
 from tbstudy.errors import StudyError
 
+#: With no more rows than this the tasks are listed unasked.
+FEW = 20
+
 
 def add_parser(subparsers: argparse._SubParsersAction) -> argparse.ArgumentParser:
     """Add the `show` command; its `run` default takes the parsed arguments and returns the exit code."""
     parser = subparsers.add_parser(
         "show", help="read one recorded attempt: conversation, tool calls, what decided the verdict",
-        description="Show one attempt from record files. Without a task: the tasks and how often each was passed.")
+        description="Show one attempt from record files. Without a task: what there is, and with --list every task.")
     parser.add_argument("records", nargs="+", type=Path, metavar="RECORDS",
                         help="JSONL files (ours or `tb infer`) or a folder that holds some")
     parser.add_argument("--task", metavar="UID", help="a uid, or any part of one that fits a single task")
+    parser.add_argument("--list", action="store_true", help="list every task and how often it was passed")
     parser.add_argument("--repetition", "-r", type=int, metavar="N",
                         help="which attempt (default: the first failed one, else the first)")
     parser.add_argument("--policy", help="whose attempt, where several policies are recorded")
@@ -38,7 +42,9 @@ def run(args: argparse.Namespace) -> int:
     if args.policy:
         table = _of_policy(table, args.policy)
     if args.task is None:
-        print(_listing(table))
+        few = len(table) <= FEW
+        print(_listing(table) if args.list or few else _overview(table))
+        print(_hint(args.records, table, listed=args.list or few))
         return 0
     uid = _uid(table, args.task)
     policies = sorted(set(table[table.uid == uid].policy))
@@ -95,3 +101,28 @@ def _listing(table) -> str:
             errors = f"  {row.system_errors} system errors" if row.system_errors else ""
             lines.append(f"  {row.uid:<{width}}  {row.k:>3} of {row.n}{errors}")
     return "\n".join(lines)
+
+
+def _overview(table) -> str:
+    """One row a file and policy: tasks by whether they were always, sometimes or never passed."""
+    import pandas as pd
+
+    rows = []
+    for (source, policy), of in table.groupby(["source", "policy"], sort=False):
+        clean, passed = of.n.sum(), of.k.sum()
+        rows.append((source, policy, len(of), int(of.n.sum()), f"{100 * passed / clean:.1f} %" if clean else "-",
+                     int(((of.k == of.n) & (of.n > 0)).sum()), int(((of.k > 0) & (of.k < of.n)).sum()),
+                     int(((of.k == 0) & (of.n > 0)).sum()), int(of.system_errors.sum())))
+    columns = ["records", "policy", "tasks", "clean attempts", "passed", "always", "sometimes", "never",
+               "system errors"]
+    return pd.DataFrame(rows, columns=columns).to_string(index=False)
+
+
+def _hint(records, table, listed: bool) -> str:
+    """The next command, with a task that was passed sometimes where there is one."""
+    mixed = table[(table.k > 0) & (table.k < table.n)]
+    row = (mixed if len(mixed) else table).iloc[0]
+    several = table[table.uid == row.uid].policy.nunique() > 1
+    command = f"tbstudy show {' '.join(map(str, records))}"
+    lines = [f"one attempt: {command} --task {row.uid}{f' --policy {row.policy}' if several else ''}"]
+    return "\n".join(lines if listed else [*lines, f"every task:  {command} --list"])

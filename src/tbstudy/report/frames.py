@@ -156,7 +156,7 @@ def find_record(source: Records, uid: str, repetition: int = 0, policy: str | No
         if policy in (None, name):
             return record
     raise StudyError(f"no attempt {uid} repetition {repetition}" + (f" of policy {policy!r}" if policy else "")
-                     + f" in {_named(source)}; `tbstudy show RECORDS` lists what there is")
+                     + f" in {_named(source)}; `tbstudy show RECORDS --list` lists what there is")
 
 
 def chat_messages(record: Mapping[str, Any]) -> list[dict[str, Any]]:

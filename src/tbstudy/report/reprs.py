@@ -108,7 +108,7 @@ def _verdict(verdict: Verdict) -> tuple[str, Facts]:
 
 def _report(report: StudyReport) -> tuple[str, Facts]:
     found: Facts = {}
-    for kind in ("table", "figure"):
+    for kind in ("table", "figure", "view"):
         names = [entry["name"] for entry in report.index["entries"] if entry["kind"] == kind]
         found[f"{kind}s"] = f"{len(names)}: {', '.join(names)}" if names else ""
     return f"report: {report.index['title']}", _filled(found)

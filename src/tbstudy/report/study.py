@@ -3,15 +3,16 @@
 report = StudyReport("runs/laptop", title="Laptop study")
 report.table("outcome", Table(...))
 report.figure("transitions", figures.transition_heatmap(...), "caption")
+report.view("example", compare_episodes(...), "caption")
 """
 
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
+from tbstudy.disk import write_atomic
 from tbstudy.errors import StudyError
 from tbstudy.report.style import save_figure
 from tbstudy.report.tables import Table, write_table
@@ -20,15 +21,28 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 INDEX = "report.json"
+KINDS = ("table", "figure", "view", "section")
+
+
+class HtmlView(Protocol):
+    """What shows itself as an HTML fragment: an episode, two side by side."""
+
+    def html(self) -> str:
+        """The fragment: everything foreign escaped, no script, nothing loaded from elsewhere."""
 
 
 class StudyReport:
-    """Writes into `folder`/tables and `folder`/figures and keeps `folder`/report.json: title, intro, entries in
-    order.
+    """Writes into `folder`/tables, `folder`/figures and `folder`/views and keeps `folder`/report.json: title, intro,
+    entries in order.
 
     Adding an entry again replaces it in place. Notebooks add what they show; `build.freeze` turns the folder into a
     versioned report. An existing index is continued, so that several notebooks can share one report.
+
+    As a context, the report counts as cut from entering to leaving without an error, and `build.freeze` refuses a cut
+    one: its entries may be partly of an older analysis.
     """
+
+    _open = False
 
     def __init__(self, folder: str | Path, *, title: str | None = None, intro: str | None = None):
         self.folder = Path(folder)
@@ -37,6 +51,18 @@ class StudyReport:
         if path.is_file():
             found = load_index(self.folder)
             self.index = found | {key: value for key, value in (("title", title), ("intro", intro)) if value}
+
+    def __enter__(self) -> StudyReport:
+        self.index["cut"] = True
+        self._write()
+        self._open = True
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self._open = False
+        if kind is None:
+            del self.index["cut"]
+            self._write()
 
     def table(self, name: str, table: Table) -> Table:
         """Write the table in four formats and index it; returns it, for a notebook to show."""
@@ -49,6 +75,12 @@ class StudyReport:
         save_figure(figure, self.folder / "figures" / name)
         self._add({"kind": "figure", "name": name, "caption": caption})
         return figure
+
+    def view(self, name: str, view: HtmlView, caption: str = "") -> HtmlView:
+        """Write the view's HTML and index it; returns it, for a notebook to show."""
+        write_atomic(self.folder / "views" / f"{name}.html", f"{view.html()}\n".encode())
+        self._add({"kind": "view", "name": name, "caption": caption})
+        return view
 
     def section(self, title: str, text: str = "") -> None:
         """A heading with a paragraph before the entries that follow."""
@@ -71,10 +103,8 @@ class StudyReport:
         self._write()
 
     def _write(self) -> None:
-        self.folder.mkdir(parents=True, exist_ok=True)
-        scratch = self.folder / f".{INDEX}.{os.getpid()}.tmp"
-        scratch.write_text(json.dumps(self.index, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-        os.replace(scratch, self.folder / INDEX)
+        if not self._open:
+            write_atomic(self.folder / INDEX, f"{json.dumps(self.index, indent=1, ensure_ascii=False)}\n".encode())
 
 
 def load_index(folder: str | Path) -> dict[str, Any]:
@@ -88,6 +118,6 @@ def load_index(folder: str | Path) -> dict[str, Any]:
     except (ValueError, KeyError, TypeError) as error:
         raise StudyError(f"{path}: not a report index ({error}); delete it and run the analyse stage again") from None
     for entry in entries:
-        if entry.get("kind") not in ("table", "figure", "section") or "name" not in entry:
-            raise StudyError(f"{path}: entries: {entry!r} is no table, figure or section")
+        if entry.get("kind") not in KINDS or "name" not in entry:
+            raise StudyError(f"{path}: entries: {entry!r} is no {', '.join(KINDS[:-1])} or {KINDS[-1]}")
     return index

@@ -8,6 +8,8 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, ParamSpec
 
+from tbstudy.disk import write_atomic
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
@@ -98,7 +100,6 @@ def save_figure(figure: Figure, stem: str | Path) -> list[Path]:
     import matplotlib as mpl
 
     stem = Path(stem)
-    stem.parent.mkdir(parents=True, exist_ok=True)
     metadata = {
         "pdf": {"CreationDate": None, "ModDate": None, "Producer": None, "Creator": None},
         "svg": {"Date": None, "Creator": None},
@@ -108,6 +109,8 @@ def save_figure(figure: Figure, stem: str | Path) -> list[Path]:
     with mpl.rc_context(RC):
         for kind, fields in metadata.items():
             path = stem.with_name(f"{stem.name}.{kind}")
-            figure.savefig(path, format=kind, metadata=fields)
+            image = BytesIO()
+            figure.savefig(image, format=kind, metadata=fields)
+            write_atomic(path, image.getvalue())
             paths.append(path)
     return paths

@@ -12,6 +12,8 @@ from typing import Any
 
 import pandas as pd
 
+from tbstudy.disk import write_atomic
+
 NOT_STATED = "not stated"
 _LATEX = {character: "\\" + character for character in "&%$#_{}"} | {
     "~": r"\textasciitilde{}",
@@ -138,7 +140,6 @@ def to_html(table: Table) -> str:
 def write_table(table: Table, stem: str | Path) -> list[Path]:
     """Write `stem`.csv (unformatted values), .md, .tex and .html; returns the four paths."""
     stem = Path(stem)
-    stem.parent.mkdir(parents=True, exist_ok=True)
     texts = {
         "csv": table.data.to_csv(index=False, lineterminator="\n"),
         "md": to_markdown(table),
@@ -148,7 +149,7 @@ def write_table(table: Table, stem: str | Path) -> list[Path]:
     paths = []
     for kind, text in texts.items():
         path = stem.with_name(f"{stem.name}.{kind}")
-        path.write_text(text, encoding="utf-8")
+        write_atomic(path, text.encode())
         paths.append(path)
     return paths
 

@@ -169,11 +169,14 @@ class EpisodeView:
             return "<p><b>The final state is as it should be.</b></p>"
         if not self.diff:
             return f'<p><b>Why</b></p><div style="{_MONO}">{html.escape(self.why or "no reason recorded")}</div>'
-        head = "".join(f'<th style="text-align:left;padding:.15em .6em">{name}</th>' for name in _DIFF)
+        cells = [dict(zip(_DIFF, _diff_cells(d), strict=True)) for d in self.diff]
+        # Rows without a key have neither row nor field: the width is better spent on the values.
+        names = [name for name in _DIFF if any(c[name] for c in cells)]
+        head = "".join(f'<th style="text-align:left;padding:.15em .6em">{name}</th>' for name in names)
         cell = '<td style="text-align:left;vertical-align:top;padding:.15em .6em;{}">{}</td>'
         rows = "".join("<tr>" + "".join(
-            cell.format(_MONO if name in ("expected", "actual") else "white-space:nowrap", html.escape(text))
-            for name, text in zip(_DIFF, _diff_cells(d), strict=True)) + "</tr>" for d in self.diff)
+            cell.format(f"{_MONO};min-width:7em" if name in ("expected", "actual") else "white-space:nowrap",
+                        html.escape(c[name])) for name in names) + "</tr>" for c in cells)
         return (f"<p><b>What decided it</b>: {len(self.diff)} "
                 f"{'difference' if len(self.diff) == 1 else 'differences'} in the final state</p>"
                 f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>")

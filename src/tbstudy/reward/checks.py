@@ -10,7 +10,6 @@ import linecache
 import marshal
 import os
 import select
-import signal
 import socket
 import subprocess
 import sys
@@ -23,17 +22,21 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from tbstudy.errors import StudyError
+from tbstudy.reward import confine
 from tbstudy.reward.child import parse_arguments
 from tbstudy.reward.diff import explain
 from tbstudy.reward.frames import Reader, pack
 from tbstudy.reward.judge import JudgeModel
 from tbstudy.reward.purity import is_pure
 from tbstudy.reward.verdict import Verdict
+from tbstudy.secrets import without_secrets
 from tbstudy.tasks.model import Task
 from tbstudy.tasks.source import check_module
 
 #: A verdict that comes this fast is awaited without giving up control; slower ones let other episodes run.
 _PROMPT_SECONDS = 0.003
+#: A check that asks its judge more often than this never ends.
+MAX_QUESTIONS = 1000
 
 
 class CheckRunner:
@@ -68,7 +71,7 @@ class CheckRunner:
             await asyncio.sleep(0.001)
         child = None
         try:
-            child = self._take()
+            child = self._take() or await self._start()
             out = await self._converse(child, request)
         except BaseException:
             if child is not None:
@@ -118,17 +121,22 @@ class CheckRunner:
                  init_result: Mapping[str, Any] | None) -> bytes | Verdict:
         try:
             code, pure = self._compiled(task)
-        except (StudyError, SyntaxError, ValueError) as error:
-            return Verdict(False, 0.0, True, f"the check cannot be compiled: {error}", cause="check")
+        except (StudyError, SyntaxError, ValueError, RecursionError, MemoryError, OverflowError) as error:
+            told = error if isinstance(error, StudyError) else f"{type(error).__name__}: {error}"
+            return Verdict(False, 0.0, True, f"the check cannot be compiled: {told}", cause="check")
         messages = tag_direct_responses(task, messages)
-        return pack({
-            "code": code, "function": task.function, "pure": pure, "file": task.file.name,
-            "fixtures": task.fixtures,
-            "effects": dict(effects), "messages": messages,
-            "response": last_response(messages) if response is None else response,
-            "tool_calls": answered_calls(messages) if tool_calls is None else list(tool_calls),
-            "direct": [m["content"] for m in messages if m.get("tag") == "direct"],
-            "init_result": dict(init_result or {})})
+        try:
+            return pack({
+                "code": code, "function": task.function, "pure": pure, "file": task.file.name,
+                "fixtures": task.fixtures,
+                "effects": dict(effects), "messages": messages,
+                "response": last_response(messages) if response is None else response,
+                "tool_calls": answered_calls(messages) if tool_calls is None else list(tool_calls),
+                "direct": [m["content"] for m in messages if m.get("tag") == "direct"],
+                "init_result": dict(init_result or {})})
+        except (ValueError, TypeError, RecursionError) as error:
+            return Verdict(False, 0.0, True, f"the check cannot be handed what the servers answered: "
+                                             f"{type(error).__name__}: {error}", cause="check")
 
     def _compiled(self, task: Task) -> tuple[bytes, bool]:
         """The check's code as the child loads it, and whether it may share the child's process."""
@@ -146,14 +154,21 @@ class CheckRunner:
 
     # children ----------------------------------------------------------------------------------------------------
 
-    def _take(self) -> _Child:
+    def _take(self) -> _Child | None:
         with self._lock:
             if self._pid != os.getpid():
                 # Forked: the children belong to the parent, and their sockets must not be used from two processes.
                 self._idle, self._pid = [], os.getpid()
-            if self._idle:
-                return self._idle.pop()
-        return _Child(self.timeout, self.memory_mb)
+            return self._idle.pop() if self._idle else None
+
+    async def _start(self) -> _Child:
+        # In a thread: it takes half a second, which would count against the checks that are running.
+        starting = asyncio.get_running_loop().run_in_executor(None, _Child, self.timeout, self.memory_mb)
+        try:
+            return await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            starting.add_done_callback(lambda done: done.exception() or done.result().kill())
+            raise
 
     def _put(self, child: _Child) -> None:
         if child.alive:
@@ -166,18 +181,20 @@ class CheckRunner:
         try:
             began = time.monotonic()
             await child.send(request, began + left)
-            while True:
+            for _ in range(MAX_QUESTIONS + 1):
                 message = await child.receive(began + left)
                 if message["kind"] != "ask":
-                    return message
+                    return _whole(message)
                 left -= time.monotonic() - began
                 answer = await self._answer(message["messages"])
                 began = time.monotonic()
                 await child.send(pack(answer), began + left)
+            child.kill()
+            return {"kind": "ended", "how": f"it asked the judge more than {MAX_QUESTIONS} questions"}
         except TimeoutError:
             child.kill()
             return {"kind": "ended", "how": f"it did not end within {self.timeout:g} s"}
-        except (OSError, ValueError, EOFError) as error:
+        except (OSError, ValueError, EOFError, KeyError, TypeError) as error:
             child.kill()
             return {"kind": "ended", "how": f"its process was lost ({error or type(error).__name__})"}
 
@@ -201,9 +218,30 @@ class CheckRunner:
             source = "" if task.check_code is not None else linecache.getline(str(task.file), line).strip()
             at = f"{task.file.name}:{line}"
             reason = f"{reason} ({at})" if reason else f"{source or 'assertion'} ({at})"
-        return Verdict(out["passed"], out["reward"], out["system_error"], reason,
-                       [] if out["passed"] or out["system_error"] else explain(effects), out["cause"],
+        try:
+            diff = [] if out["passed"] or out["system_error"] else explain(effects)
+        except Exception as error:  # servers of any make report them; garbage is no reason to fail anybody
+            return Verdict(False, 0.0, True, "the servers' report of differences cannot be read: "
+                                             f"{type(error).__name__}: {error}", cause="check")
+        return Verdict(out["passed"], out["reward"], out["system_error"], reason, diff, out["cause"],
                        out.get("traceback", ""), line, out["prints"], out["metadata"])
+
+
+def _whole(message: dict[str, Any]) -> dict[str, Any]:
+    """The message if it is what `child.run` writes. A check can write to the same socket.
+
+    Raises:
+        ValueError: it is something else.
+    """
+    kinds = {"ended": {"how": str}, "verdict": {
+        "passed": bool, "system_error": bool, "reward": float, "reason": str, "cause": str, "prints": str,
+        "metadata": dict}}[message["kind"]]
+    if wrong := [name for name, kind in kinds.items() if not isinstance(message.get(name), kind)]:
+        raise ValueError(f"it wrote a {message['kind']} without {', '.join(wrong)}")
+    if message["kind"] == "verdict" and (not 0 <= message["reward"] <= 1 or not isinstance(
+            message.get("line"), (int, type(None))) or not isinstance(message.get("traceback", ""), str)):
+        raise ValueError("it wrote something that is no verdict")
+    return message
 
 
 class _Child:
@@ -212,10 +250,10 @@ class _Child:
     def __init__(self, timeout: float, memory_mb: int):
         self.connection, theirs = socket.socketpair()
         self.alive = True
-        self._reader = Reader()
+        self._reader = Reader(trusted=False)
         self._answered = False
         self._log = tempfile.TemporaryFile()
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+        environment = {**without_secrets(), "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
         try:
             with theirs:
                 self.process = subprocess.Popen(
@@ -240,7 +278,9 @@ class _Child:
             log = self._log.read(4000).decode(errors="replace").strip()
             self.kill()
             raise StudyError(f"the process that runs checks did not start: {log or error}") from error
-        self.framework = message["framework"]
+        self.framework: str = message["framework"]
+        #: What the process has to itself: network, processes, proc (it sees its own processes only), user.
+        self.own: dict[str, bool] = message["own"]
 
     async def send(self, data: bytes, deadline: float) -> None:
         view = memoryview(data)
@@ -267,7 +307,7 @@ class _Child:
             elif message["kind"] == "ended" and self._answered:
                 self._answered = False  # how the check before this one ended; it had answered
             else:
-                self._answered = message["kind"] == "verdict" and message["forked"]
+                self._answered = message["kind"] == "verdict" and message["forked"] is True
                 return message
 
     async def _more(self, prompt: float, deadline: float) -> None:
@@ -280,6 +320,8 @@ class _Child:
             try:
                 async with asyncio.timeout(max(0.0, deadline - time.monotonic())):
                     await ready
+            except TimeoutError:
+                self._wait(select.POLLIN, 0)  # it may have answered while others held up this loop
             finally:
                 loop.remove_reader(self.connection)
         self._read()
@@ -302,23 +344,11 @@ class _Child:
             return
         self.alive = False
         self.connection.close()
-        for pid in [self.process.pid, *_descendants(self.process.pid)]:
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
+        # Those below it first, also what left its process group: they lose their way to it with its end.
+        confine.end_tree(str(self.process.pid))
+        self.process.kill()
         self.process.wait()
         self._log.close()
-
-
-def _descendants(pid: int) -> list[int]:
-    """A process's children, their children and so on: also those that left its process group."""
-    try:
-        with open(f"/proc/{pid}/task/{pid}/children") as file:
-            children = [int(child) for child in file.read().split()]
-    except OSError:
-        return []
-    return [p for child in children for p in (child, *_descendants(child))]
 
 
 def last_response(messages: Sequence[dict[str, Any]]) -> str:
@@ -353,7 +383,7 @@ def _filled(template: str | None, answer: Any) -> list[str]:
         return []
     try:
         return [template.format(**json.loads(answer))]
-    except (TypeError, ValueError, KeyError, IndexError):
+    except (TypeError, ValueError, LookupError, AttributeError, RecursionError):
         return []
 
 

@@ -2,8 +2,9 @@
 
     python -m tbstudy.reward.child <socket fd> <CPU seconds> <memory MB>
 
-A check that can leave nothing behind (see `reward.purity`) runs in this process, in a namespace of its own. Any other
-runs in a fork, whose end is reported, so that whatever it does to its process ends with it.
+A check that can leave nothing behind (see `reward.purity`) runs in this process, with names of its own. Any other
+runs in a fork, whose end is reported, so that whatever it does to its process ends with it. What both are kept in is
+`reward.confine`'s; answers go out as JSON, which is safe to read whatever a check did to this process.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ from __future__ import annotations
 import collections
 import contextlib
 import copy
-import ctypes
 import datetime
 import decimal
 import gc
@@ -32,54 +32,60 @@ import threading
 import typing
 from typing import Any
 
+from tbstudy.reward import confine
 from tbstudy.reward.fixtures import make_fixtures
-from tbstudy.reward.frames import Reader, pack, receive
+from tbstudy.reward.frames import Reader, pack_json, receive
 from tbstudy.reward.standin import install
 
 #: Imported here so that checks find them warm.
 WARM = (collections, copy, datetime, decimal, itertools, json, math, re, string, typing)
 #: Bound early: a check may change the module.
 _dumps, _loads = json.dumps, json.loads
-_CLONE_NEWUSER, _CLONE_NEWNET = 0x10000000, 0x40000000
-_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
-_LINUX = sys.platform == "linux"
-_libc = ctypes.CDLL(None, use_errno=True) if _LINUX else None
+#: How much of what a check says is kept, in characters: its prints, its reason, its notes as JSON.
+_PRINTS, _REASON, _NOTES = 100_000, 10_000, 1_000_000
 
 
 def serve(connection: socket.socket, cpu_seconds: int, memory: int) -> None:
     """Answer requests until the connection ends."""
-    if _LINUX:
-        _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1)
-    _leave_network()
+    others = confine.threads_of_user()
+    own = confine.leave(connection.fileno())
     framework = install()
-    for limit, value in ((resource.RLIMIT_AS, memory), (resource.RLIMIT_FSIZE, 1 << 24), (resource.RLIMIT_CORE, 0)):
-        try:
-            resource.setrlimit(limit, (value, value))
-        except (ValueError, OSError):
-            pass  # systems other than Linux do not know every limit
-    connection.sendall(pack({"kind": "ready", "framework": framework}))
+    confine.limit(memory)
+    connection.sendall(pack_json({"kind": "ready", "framework": framework, "own": own}))
     reader = Reader()
     gc.collect()
     gc.freeze()
     while (request := receive(connection, reader)) is not None:
         runner = _Runner(connection, reader, 2.0 * cpu_seconds)
         if request["pure"]:
-            connection.sendall(pack(run(request, runner)))
+            connection.sendall(pack_json(run(request, runner)))
             continue
         pid = os.fork()
         if pid == 0:
             try:
-                _die_with_parent()
+                confine.limit_processes(others)
+                confine.die_with_parent()  # after the change of user, which would undo it
                 resource.setrlimit(resource.RLIMIT_CPU, (cpu_seconds, cpu_seconds + 1))
-                connection.sendall(pack(run(request, runner)))
+                connection.sendall(pack_json(run(request, runner)))
             finally:
                 # Not sys.exit: nothing that the check left behind (threads, exit handlers) may run or hold us up.
                 os._exit(0)
-        _, status = os.waitpid(pid, 0)
-        _end_orphans()
-        ended = (f"exit status {os.WEXITSTATUS(status)}" if os.WIFEXITED(status)
-                 else f"signal {signal.Signals(os.WTERMSIG(status)).name}")
-        connection.sendall(pack({"kind": "ended", "how": ended}))
+        connection.sendall(pack_json({"kind": "ended", "how": confine.watch(pid, memory, own)}))
+
+
+class _Prints(io.TextIOBase):
+    """Keeps the beginning of what is printed."""
+
+    def __init__(self) -> None:
+        self.text = ""
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, text: str) -> int:
+        if len(self.text) < _PRINTS:
+            self.text += text[:_PRINTS - len(self.text)]
+        return len(text)
 
 
 class _Runner:
@@ -91,7 +97,7 @@ class _Runner:
     def __init__(self, connection: socket.socket, reader: Reader, seconds: float):
         self.connection, self.reader, self.seconds = connection, reader, seconds
         self.lock = threading.Lock()
-        self.failed = False
+        self.failed = ""
 
     def watch(self, on: bool) -> None:
         signal.setitimer(signal.ITIMER_REAL, self.seconds if on else 0)
@@ -102,12 +108,12 @@ class _Runner:
         messages = [{"role": m.role, "content": m.content} for m in conversation]
         with self.lock:
             self.watch(False)
-            self.connection.sendall(pack({"kind": "ask", "messages": messages}))
+            self.connection.sendall(pack_json({"kind": "ask", "messages": messages}))
             answer = receive(self.connection, self.reader)
             self.watch(True)
         if answer is None or "error" in answer:
-            self.failed = True
-            raise RuntimeError("the runner is gone" if answer is None else answer["error"])
+            self.failed = "the runner is gone" if answer is None else answer["error"]
+            raise RuntimeError(self.failed)
         return [Text(role="assistant", content=answer["text"])]
 
 
@@ -115,7 +121,7 @@ def run(request: dict[str, Any], model: _Runner) -> dict[str, Any]:
     """Run the check of a request; never raises."""
     from thinkingbox.common import Judge
 
-    printed = io.StringIO()
+    printed = _Prints()
     judge = Judge(model)
     out: dict[str, Any] = {"kind": "verdict", "forked": not request["pure"], "passed": False, "reward": 0.0,
                            "system_error": True, "cause": "check"}
@@ -133,20 +139,41 @@ def run(request: dict[str, Any], model: _Runner) -> dict[str, Any]:
             value = check(**make_fixtures(wanted, request["fixtures"], given, stack))
         out.update(_reward(value))
     except AssertionError as error:
-        out.update(system_error=False, cause="", reason=str(error), assertion=True)
+        out.update(system_error=False, cause="", reason=_shortened(_said(error)), assertion=True)
         _place(out, error, request["file"])
     except BaseException as error:
-        out["reason"] = f"{type(error).__name__}: {error}"
-        if model.failed:
-            out["cause"] = "judge"
+        out["reason"] = _shortened(f"{type(error).__name__}: {_said(error)}")
         _place(out, error, request["file"])
     model.watch(False)
-    out["prints"] = printed.getvalue()[:100_000]
-    metadata = dict(context.metadata) if context is not None else {}
-    if decisions := judge.drain_decisions():
-        metadata["judge"] = decisions
-    out["metadata"] = _loads(_dumps(metadata, default=str))
+    if failed := model.failed or getattr(judge, "unanswered", ""):
+        # Also where the check caught it: what it made of a question without an answer is no verdict.
+        if not out["system_error"]:
+            out["reason"] = _shortened(f"the judge gave no answer: {failed}")
+        out.update(passed=False, reward=0.0, system_error=True, cause="judge")
+    out["prints"], out["metadata"] = printed.text, _notes(context, judge)
     return out
+
+
+def _notes(context: Any, judge: Any) -> dict[str, Any]:
+    try:
+        metadata = dict(context.metadata) if context is not None else {}
+        if decisions := judge.drain_decisions():
+            metadata["judge"] = decisions
+        text = _dumps(metadata, default=str)
+        return _loads(text) if len(text) <= _NOTES else {"dropped": f"{len(text)} characters of notes"}
+    except Exception as error:
+        return {"dropped": f"notes that JSON cannot hold: {type(error).__name__}"}
+
+
+def _said(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:  # an exception of the check's own making may be broken, too
+        return "(no words)"
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _REASON else f"{text[:_REASON]}... ({len(text)} characters)"
 
 
 def _reward(value: Any) -> dict[str, Any]:
@@ -201,7 +228,7 @@ def parse_arguments(text: Any) -> tuple[dict[str, Any], str | None]:
         return text, None
     try:
         value = json.loads(text)
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, RecursionError) as error:
         return {}, str(error)
     return (value, None) if isinstance(value, dict) else ({}, "the arguments are not a JSON object")
 
@@ -223,40 +250,8 @@ def _place(out: dict[str, Any], error: BaseException, file: str) -> None:
         if lines or code.co_filename == file:
             lines.append(f'  File "{os.path.basename(code.co_filename)}", line {step.tb_lineno}, in {code.co_name}')
         step = step.tb_next
-    out["traceback"] = "\n".join(["Traceback (most recent call last):", *lines, f"{type(error).__name__}: {error}"])
-
-
-def _die_with_parent() -> None:
-    if _LINUX:
-        _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-
-
-def _end_orphans() -> None:
-    """Kill and reap what a check started and left; it has become this process's child."""
-    while True:
-        try:
-            with open(f"/proc/self/task/{os.getpid()}/children") as file:
-                orphans = [int(pid) for pid in file.read().split()]
-        except OSError:
-            return  # a kernel without this list
-        if not orphans:
-            return
-        for pid in orphans:
-            os.kill(pid, signal.SIGKILL)
-            os.waitpid(pid, 0)
-
-
-def _leave_network() -> None:
-    """A namespace without interfaces where the kernel allows it, and in any case no connections from Python."""
-    for flags in (_CLONE_NEWNET, _CLONE_NEWUSER | _CLONE_NEWNET):
-        if _LINUX and _libc.unshare(flags) == 0:
-            break
-    sys.addaudithook(_no_network)
-
-
-def _no_network(event: str, _: Any) -> None:
-    if event in ("socket.connect", "socket.bind", "socket.sendto", "socket.getaddrinfo"):
-        raise PermissionError("a check has no network")
+    out["traceback"] = "\n".join(["Traceback (most recent call last):", *lines[:5], *lines[5:][-45:],
+                                  _shortened(f"{type(error).__name__}: {_said(error)}")])
 
 
 if __name__ == "__main__":

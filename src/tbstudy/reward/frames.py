@@ -9,6 +9,10 @@ import struct
 from typing import Any
 
 _HEAD = struct.Struct("<I")
+#: Bound early: a check may change the module.
+_dumps, _loads = json.dumps, json.loads
+#: No message of a check is larger.
+MAX_MESSAGE = 64 << 20
 
 
 def pack(value: Any) -> bytes:
@@ -17,15 +21,22 @@ def pack(value: Any) -> bytes:
         body = marshal.dumps(value)
     except ValueError:
         # Something that is not a plain value, say a date in effects: as JSON has it.
-        body = marshal.dumps(json.loads(json.dumps(value, default=str)))
+        body = marshal.dumps(_loads(_dumps(value, default=str)))
+    return _HEAD.pack(len(body)) + body
+
+
+def pack_json(value: Any) -> bytes:
+    """A message to a reader that does not trust us."""
+    body = _dumps(value).encode()
     return _HEAD.pack(len(body)) + body
 
 
 class Reader:
-    """Cuts a stream of bytes into messages."""
+    """Cuts a stream of bytes into messages; with `trusted=False` they are JSON and of bounded size."""
 
-    def __init__(self) -> None:
+    def __init__(self, trusted: bool = True) -> None:
         self.buffer = bytearray()
+        self.trusted = trusted
 
     def feed(self, data: bytes) -> None:
         self.buffer += data
@@ -39,13 +50,15 @@ class Reader:
         if len(self.buffer) < _HEAD.size:
             return None
         size, = _HEAD.unpack_from(self.buffer)
+        if not self.trusted and size > MAX_MESSAGE:
+            raise ValueError(f"a message of {size} bytes")
         if len(self.buffer) < _HEAD.size + size:
             return None
         body = bytes(self.buffer[_HEAD.size:_HEAD.size + size])
         del self.buffer[:_HEAD.size + size]
         try:
-            return marshal.loads(body)
-        except (ValueError, EOFError, TypeError) as error:
+            return marshal.loads(body) if self.trusted else _loads(body)
+        except (ValueError, EOFError, TypeError, RecursionError) as error:
             raise ValueError(f"unreadable message: {error}") from error
 
 

@@ -33,7 +33,7 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
     p.add_argument("--concurrency", type=int, default=4, help="sessions at once (default: %(default)s)")
     p.add_argument("--call-seconds", type=float, default=30.0, help="limit of a tool call (default: %(default)s)")
     p.add_argument("--json", type=Path, help="write the whole report there")
-    p.add_argument("--against", type=Path, help="an earlier report; a difference in verdict or state hash is an error")
+    p.add_argument("--against", type=Path, help="an earlier report; a difference in verdict or state hash, or nothing to compare, is an error")
     p.set_defaults(run=replay)
 
     p = subparsers.add_parser(
@@ -100,11 +100,16 @@ def replay(args: argparse.Namespace) -> int:
     if args.json:
         args.json.write_text(json.dumps({"dataset": data.root.name, "transport": transport, "search": search,
                                          "clock": args.clock, "notes": notes, **report.as_json()}, indent=1))
-    differences = compare(report, json.loads(args.against.read_text())["trials"]) if args.against else []
+    alike = True
     if args.against:
-        print(f"\n{len(differences)} differences from {args.against}")
+        theirs = json.loads(args.against.read_text())["trials"]
+        differences = compare(report, theirs)
+        compared = len({t.key for t in report.trials} & {(t["uid"], t["variant"], t["what"]) for t in theirs})
+        print(f"\n{len(differences)} differences from {args.against} in {compared} trials"
+              + (f"; {len(report.trials) - compared} trials are not there" if compared < len(report.trials) else ""))
         print("\n".join(differences[:100]))
-    return 0 if report.sound and not differences else 1
+        alike = compared > 0 and not differences
+    return 0 if report.sound and alike else 1
 
 
 def search_service(args: argparse.Namespace) -> int:

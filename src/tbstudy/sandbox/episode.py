@@ -15,7 +15,9 @@ from typing import Any
 from tbstudy.errors import StudyError, SystemFault
 from tbstudy.interpreter.types import Generation
 from tbstudy.policies.base import Conversation, Policy, Usage
+from tbstudy.sandbox.arguments import clean, clean_json, refusal
 from tbstudy.sandbox.base import Sandbox, Session
+from tbstudy.sandbox.tools import unknown_tool
 from tbstudy.sandbox.users import DONE, User, clean_answer
 from tbstudy.tasks.model import Task, ToolOverride
 
@@ -69,16 +71,16 @@ async def run_episode(task: Task, repetition: int, *, policy: Policy, sandbox: S
 
 
 async def _play(episode: Episode, session: Session, policy: Policy, user: User | None, user_may_end: bool) -> None:
-    task, messages = episode.task, episode.messages
+    messages = episode.messages
+    task = episode.task.with_init(session.init_result)
     tools = await session.tools()
     overrides = {t.name: t for t in (*(task.tools or ()), *task.builtin_tools)}
-    query, context = _formatted(task, session.init_result)
     messages += [{"role": "system", "content": text} for text in task.system if text]
     messages += [dict(m) for m in task.history]
     await _replay_history(task, session, overrides)
     talk = episode.conversation = policy.open(task, episode.repetition, list(messages), tools)
     names = {t["function"]["name"] for t in tools}
-    acted, asked, said = 0, 0, query
+    acted, asked, said = 0, 0, task.query
     user_limit = task.max_user_sim_turns + int(user_may_end)
     while True:
         new = [{"role": "user", "content": said}]
@@ -88,7 +90,12 @@ async def _play(episode: Episode, session: Session, policy: Policy, user: User |
             if acted >= task.max_agent_sim_turns:
                 episode.finish_reason = "agent_limit"
                 return
-            turn = await talk.reply(new)
+            try:
+                turn = await talk.reply(new)
+            except (SystemFault, StudyError):
+                raise
+            except Exception as error:
+                raise SystemFault("policy", f"{type(error).__name__}: {error}") from error
             episode.usage.append(turn.usage)
             episode.warnings += turn.generation.warnings
             message = assistant_message(turn.generation, len(messages))
@@ -117,7 +124,7 @@ async def _play(episode: Episode, session: Session, policy: Policy, user: User |
         if text.endswith(DONE):
             episode.finish_reason = "done"
             return
-        if user is None or not context:
+        if user is None or not task.user_context:
             episode.finish_reason = "no_user_llm"
             return
         if asked >= user_limit:
@@ -126,7 +133,7 @@ async def _play(episode: Episode, session: Session, policy: Policy, user: User |
         if acted >= task.max_agent_sim_turns:
             episode.finish_reason = "agent_limit"
             return
-        said = await _ask_user(episode, user)
+        said = await _ask_user(episode, task, user)
         asked += 1
         if user_may_end and said.rstrip().endswith(DONE):
             messages.append({"role": "user", "content": said})
@@ -135,15 +142,17 @@ async def _play(episode: Episode, session: Session, policy: Policy, user: User |
 
 
 def assistant_message(generation: Generation, index: int) -> dict[str, Any]:
-    """The chat message of a generation; call ids are unique within the episode."""
-    message: dict[str, Any] = {"role": "assistant", "content": generation.content}
-    if generation.reasoning is not None:
-        message["reasoning_content"] = generation.reasoning
+    """The chat message of a generation in valid Unicode; call ids are unique within the episode."""
+    content, reasoning, raw = (t and clean(t) for t in (generation.content, generation.reasoning, generation.text))
+    message: dict[str, Any] = {"role": "assistant", "content": content}
+    if reasoning is not None:
+        message["reasoning_content"] = reasoning
     if generation.tool_calls:
         message["tool_calls"] = [
-            {"id": f"call_{index}_{i}", "type": "function", "function": {"name": c.name, "arguments": c.arguments}}
+            {"id": f"call_{index}_{i}", "type": "function",
+             "function": {"name": clean(c.name), "arguments": clean_json(c.arguments)}}
             for i, c in enumerate(generation.tool_calls)]
-    message["raw_text"] = generation.text
+    message["raw_text"] = raw
     return message
 
 
@@ -153,48 +162,41 @@ async def _answer_calls(episode: Episode, session: Session, message: dict[str, A
     spoken: list[dict[str, Any]] = []
     for wire, call in zip(message["tool_calls"], generation.tool_calls, strict=True):
         override = overrides.get(call.name, ToolOverride(call.name))
+        name, unusable = wire["function"]["name"], refusal(call.arguments)
         if ended:
             answer = ""
         elif call.name not in names:
-            answer = f"Error: function '{call.name}' does not exist"
-        elif unreadable := _unreadable(call.arguments):
-            answer = f"Error: the arguments are not a JSON object: {unreadable}"
+            answer = unknown_tool(name)
+        elif unusable:
+            answer = f"Error: the arguments are not a JSON object: {unusable}"
         else:
-            answer = await session.call(call.name, call.arguments_obj)
+            answer = clean(await session.call(call.name, call.arguments_obj))
             if override.direct_response is not None:
                 try:
                     said = override.direct_response.format(**json.loads(answer))
-                    spoken.append({"role": "assistant", "content": said})
-                except (TypeError, ValueError, KeyError, IndexError):
+                    spoken.append({"role": "assistant", "content": clean(said)})
+                except (TypeError, ValueError, LookupError, AttributeError, RecursionError):
                     answer = "Error in function execution"
-        episode.tool_calls.append({"name": call.name, "arguments": call.arguments_obj, "response": answer,
-                                   "id": wire["id"]})
-        new.append({"role": "tool", "tool_call_id": wire["id"], "name": call.name, "content": answer})
+        # The check reads what a server could have: nothing of arguments that no server was handed.
+        episode.tool_calls.append({"name": name, "arguments": {} if unusable else call.arguments_obj,
+                                   "response": answer, "id": wire["id"], **({"error": unusable} if unusable else {})})
+        new.append({"role": "tool", "tool_call_id": wire["id"], "name": name, "content": answer})
     return new + spoken
 
 
-def _unreadable(arguments: str) -> str:
-    """Why a served call's arguments cannot be used, empty when they can."""
-    try:
-        value = json.loads(arguments)
-    except (ValueError, RecursionError) as error:
-        return str(error)
-    return "" if isinstance(value, dict) else f"they are {type(value).__name__}"
-
-
-async def _ask_user(episode: Episode, user: User) -> str:
+async def _ask_user(episode: Episode, task: Task, user: User) -> str:
     # Reasoning, tool traffic and raw text never reach the user.
     visible = [{"role": m["role"], "content": (m["content"] or "").strip()} for m in episode.messages
                if m["role"] in ("user", "assistant") and (m["content"] or "").strip()]
     try:
-        text, usage = await user.answer(episode.task, visible)
+        text, usage = await user.answer(task, visible)
     except (SystemFault, StudyError):
         raise
     except Exception as error:
         raise SystemFault("user", f"{type(error).__name__}: {error}") from error
     if usage is not None:
         episode.usage.append(usage)
-    return clean_answer(text)
+    return clean(clean_answer(text))
 
 
 async def _replay_history(task: Task, session: Session, overrides: dict[str, ToolOverride]) -> None:
@@ -204,13 +206,3 @@ async def _replay_history(task: Task, session: Session, overrides: dict[str, Too
             if not overrides.get(name, ToolOverride(name)).builtin:
                 arguments = call["function"]["arguments"]
                 await session.call(name, json.loads(arguments) if isinstance(arguments, str) else arguments)
-
-
-def _formatted(task: Task, init_result: dict[str, Any]) -> tuple[str, str | None]:
-    if not task.format_query:
-        return task.query, task.user_context
-    try:
-        return task.query.format(**init_result), task.user_context and task.user_context.format(**init_result)
-    except (KeyError, IndexError) as error:
-        raise StudyError(f"{task.uid}: format_query names {error}, which init does not return "
-                         f"(it returns {sorted(init_result)})") from None

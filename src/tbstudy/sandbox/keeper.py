@@ -222,8 +222,11 @@ class Keeper:
                         os.read(self.wake, 4096)
                         self.reap()
                     elif fd == self.lesson:
-                        self.image.learn(**json.loads(os.read(self.lesson, 1 << 16)))
-                        gc.freeze()
+                        try:
+                            self.image.learn(**json.loads(os.read(self.lesson, 1 << 16)))
+                            gc.freeze()
+                        except (ValueError, TypeError, OSError):
+                            pass  # no fork to be had, or one wrote something else: the others must not suffer for it
                         self.send({"op": "learnt"})
                     elif not self.request():
                         return
@@ -250,7 +253,14 @@ class Keeper:
             if pid is not None:
                 os.kill(pid, signal.SIGUSR2)
             return True
-        pid = os.fork()
+        try:
+            pid = os.fork()
+        except OSError as error:
+            # No process or memory to be had: that is this server's end, not everybody's.
+            for fd in fds:
+                os.close(fd)
+            self.send({"op": "ended", "id": message["id"], "how": f"not started: {error}"})
+            return True
         if pid == 0:
             code = 1
             try:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tbstudy.errors import SystemFault
+from tbstudy.secrets import without_secrets
 
 _SOURCE = Path(__file__).with_name("keeper.py")
 _LOG_BYTES = 16_384
@@ -100,7 +101,7 @@ class Keeper:
     """The process that starts servers, reaps them, and kills them all when this process goes away.
 
     With a `module`, servers are forks of a process of `python` that has imported it; otherwise each start runs a
-    command. `env` and `cwd` hold for the keeper and what it starts; `clock` freezes the clock of a module's package.
+    command. `env` and `cwd` hold for the keeper and what it starts, which gets our environment without keys; `clock` freezes the clock of a module's package.
     """
 
     def __init__(self, python: str = sys.executable, module: str | None = None, arguments: Sequence[str] = (),
@@ -185,7 +186,7 @@ class Keeper:
             with theirs:
                 self.process = subprocess.Popen(
                     command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=log,
-                    pass_fds=(theirs.fileno(),), env={**os.environ, **self.env}, cwd=self.cwd, start_new_session=True)
+                    pass_fds=(theirs.fileno(),), env={**without_secrets(), **self.env}, cwd=self.cwd, start_new_session=True)
         except OSError as error:
             control.close()
             log.close()

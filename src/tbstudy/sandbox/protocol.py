@@ -20,7 +20,9 @@ from tbstudy.sandbox.tools import RESERVED, tool_dict
 PROTOCOL_VERSION = "2025-06-18"
 CLIENT = {"name": "tbstudy", "version": "1"}
 #: A single message larger than this, or this much output that answers nothing, ends the session.
-MAX_MESSAGE, MAX_NOISE = 256 << 20, 4 << 20
+MAX_MESSAGE, MAX_NOISE = 64 << 20, 4 << 20
+#: A server lists its tools on at most so many pages.
+MAX_PAGES = 100
 
 
 class RpcError(Exception):
@@ -86,6 +88,8 @@ class StdioWire:
                 return await future
         finally:
             del self._waiting[number]
+            if not future.cancelled() and future.done():
+                future.exception()  # sending may have failed first: nobody else asks for it then
 
     async def notify(self, method: str, seconds: float) -> None:
         async with asyncio.timeout(seconds):
@@ -93,7 +97,8 @@ class StdioWire:
 
     async def _send(self, message: Mapping[str, Any]) -> None:
         async with self._writing:
-            view = memoryview(json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode() + b"\n")
+            # As ASCII: some readers take U+2028 and its like for the end of a line.
+            view = memoryview(json.dumps(message, separators=(",", ":")).encode() + b"\n")
             while view:
                 try:
                     view = view[os.write(self.process.stdin, view):]
@@ -132,6 +137,9 @@ class StdioWire:
     def _message(self, line: bytes) -> None:
         try:
             message = json.loads(line)
+        except RecursionError:
+            self._break("it wrote a message nested too deep to be read")
+            return
         except ValueError:
             message = None
         if not isinstance(message, dict):
@@ -144,18 +152,16 @@ class StdioWire:
             if "id" in message:
                 self._start(self._reply(message))
         else:
-            future = self._waiting.get(message.get("id"))  # type: ignore[arg-type]
+            number = message.get("id")
+            future = self._waiting.get(number) if isinstance(number, int) else None
             if future is None or future.done():
                 self._noisy(len(line))
                 return
             self._noise = 0
-            error, result = message.get("error"), message.get("result")
-            if isinstance(error, dict):
-                future.set_exception(RpcError(error.get("code", 0), str(error.get("message", error))))
-            elif isinstance(result, dict):
-                future.set_result(result)
-            else:
-                future.set_exception(Broken(f"it answered {line[:200].decode(errors='replace')}"))
+            try:
+                future.set_result(outcome(message))
+            except (RpcError, Broken) as error:
+                future.set_exception(error)
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
         # The loop alone would not keep the task from being collected.
@@ -210,6 +216,22 @@ class StdioWire:
         return self.process.tail()
 
 
+def outcome(message: Mapping[str, Any]) -> dict[str, Any]:
+    """The result in a server's answer.
+
+    Raises:
+        RpcError: the answer is a JSON-RPC error.
+        Broken: it is neither result nor error.
+    """
+    error, result = message.get("error"), message.get("result")
+    if isinstance(error, dict):
+        code = error.get("code", 0)
+        raise RpcError(code if isinstance(code, int) else 0, str(error.get("message", error))[:10_000])
+    if not isinstance(result, dict):
+        raise Broken(f"it answered {json.dumps(message)[:200]}")
+    return result
+
+
 #: A server's visible tools, OpenAI-style, and the parameter names of its reserved ones.
 Offer = tuple[list[dict[str, Any]], dict[str, set[str]]]
 
@@ -234,17 +256,21 @@ class Server:
             self.tools, self.reserved = known
             return known
         cursor: dict[str, Any] = {}
-        while True:
+        for _ in range(MAX_PAGES):
             page = await self._ask("tools/list", cursor, seconds, "listing its tools")
-            for tool in page.get("tools", ()):
-                schema = tool.get("inputSchema") or {}
-                if tool["name"].startswith(RESERVED):
-                    self.reserved[tool["name"]] = set(schema.get("properties") or ())
-                else:
-                    self.tools.append(tool_dict(tool["name"], tool.get("description"), plain_schema(schema)))
+            try:
+                for tool in page.get("tools", ()):
+                    schema = tool.get("inputSchema") or {}
+                    if tool["name"].startswith(RESERVED):
+                        self.reserved[tool["name"]] = set(schema.get("properties") or ())
+                    else:
+                        self.tools.append(tool_dict(tool["name"], tool.get("description"), plain_schema(schema)))
+            except (TypeError, KeyError, AttributeError, RecursionError) as error:
+                raise self._garbage("listing its tools", page, error) from error
             if not page.get("nextCursor"):
                 return self.tools, self.reserved
             cursor = {"cursor": page["nextCursor"]}
+        raise SystemFault("backend", self._words(f"listing its tools: more than {MAX_PAGES} pages"))
 
     async def call(self, name: str, arguments: Mapping[str, Any], seconds: float) -> str:
         """A tool's answer as text; refusals and bad arguments are answers.
@@ -256,7 +282,7 @@ class Server:
             result = await self._ask("tools/call", {"name": name, "arguments": arguments}, seconds, f"tool {name}")
         except RpcError as error:
             return f"Error: {error}"
-        return result_text(result)
+        return self._text(result, f"tool {name}")
 
     async def init(self, config: Mapping[str, Any], session_id: str, seconds: float) -> dict[str, Any]:
         """What the server's init returns, without its status; {} where it has none."""
@@ -282,10 +308,10 @@ class Server:
             result = await self._ask("tools/call", {"name": name, "arguments": arguments}, seconds, name)
         except RpcError as error:
             raise self.fault(name, error, seconds) from error
-        text = result_text(result)
+        text = self._text(result, name)
         try:
             value = json.loads(text)
-        except ValueError:
+        except (ValueError, RecursionError):
             value = None
         if result.get("isError") or not isinstance(value, dict):
             raise SystemFault("backend", self._words(f"{name} answered {text[:500]!r}"))
@@ -296,6 +322,16 @@ class Server:
         if what == "init":
             value.pop("status", None)
         return value
+
+    def _text(self, result: Mapping[str, Any], what: str) -> str:
+        try:
+            return result_text(result)
+        except (TypeError, AttributeError) as error:
+            raise self._garbage(what, result, error) from error
+
+    def _garbage(self, what: str, answer: Any, error: Exception) -> SystemFault:
+        return SystemFault("backend", self._words(
+            f"{what}: it answered {str(answer)[:200]!r} ({type(error).__name__}: {error})"))
 
     async def _ask(self, method: str, params: Mapping[str, Any], seconds: float, what: str) -> dict[str, Any]:
         try:

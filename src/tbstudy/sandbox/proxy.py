@@ -11,7 +11,9 @@ from typing import Any
 
 import httpx2 as httpx
 
+from tbstudy import bounded
 from tbstudy.errors import SystemFault
+from tbstudy.sandbox.protocol import MAX_MESSAGE
 from tbstudy.sandbox.remote import ATTEMPTS, NOT_SENT
 from tbstudy.sandbox.tools import RESERVED, route, tool_dict, unknown_tool
 from tbstudy.tasks.model import Task
@@ -67,20 +69,24 @@ class ProxySandbox:
                 response = await self._post(path, body)
         except TimeoutError as error:
             raise SystemFault("backend", f"proxy {self.url}, {what}: no answer within {seconds:.3g} s") from error
-        except httpx.HTTPError as error:
+        except (httpx.HTTPError, httpx.StreamError, bounded.TooLarge) as error:
             raise SystemFault("backend", f"proxy {self.url}, {what}: {error or type(error).__name__}") from error
+        status, data = response
         try:
-            content = response.json()["content"]["value"]
-        except (ValueError, KeyError, TypeError):
-            content = response.text
-        if response.status_code >= 400:
-            raise SystemFault("backend", f"proxy {self.url}, {what}: HTTP {response.status_code}: {content!s:.500}")
+            content, whole = json.loads(data)["content"]["value"], True
+        except (ValueError, KeyError, TypeError, RecursionError):
+            content, whole = data[:1000].decode(errors="replace"), False
+        if status >= 400:
+            raise SystemFault("backend", f"proxy {self.url}, {what}: HTTP {status}: {content!s:.500}")
+        if not whole:
+            raise SystemFault("backend", f"proxy {self.url}, {what}: it answered {content!r:.200}")
         return content
 
-    async def _post(self, path: str, body: Mapping[str, Any]) -> httpx.Response:
+    async def _post(self, path: str, body: Mapping[str, Any]) -> tuple[int, bytes]:
         for attempt in range(1, ATTEMPTS + 1):
             try:
-                return await self.client.post(f"{self.url}/{path}", json=body)
+                async with self.client.stream("POST", f"{self.url}/{path}", json=body) as response:
+                    return response.status_code, await bounded.read(response, MAX_MESSAGE)
             except NOT_SENT:
                 if attempt == ATTEMPTS:
                     raise
@@ -119,8 +125,11 @@ class ProxySession:
                 "session_id": self.id, "server_config": task.world_state, "available_tools": offered,
                 "timeout": box.call_seconds}, box.start_seconds, "session_create")
             listed = await box.post("list_tools", {"session_id": self.id}, box.start_seconds, "list_tools")
-            schemas = [tool_dict(name, t.get("description"), t.get("inputSchema"))
-                       for name, t in listed["tools"].items() if not name.startswith(RESERVED)]
+            try:
+                schemas = [tool_dict(name, t.get("description"), t.get("inputSchema"))
+                           for name, t in listed["tools"].items() if not name.startswith(RESERVED)]
+            except (TypeError, KeyError, AttributeError) as error:
+                raise SystemFault("backend", f"proxy {box.url}, list_tools: it answered {listed!s:.200}") from error
             self.init_result = result if isinstance(result, dict) else {}
             self._tools, self._owner = route(task, {"proxy": schemas})
         except BaseException:
@@ -143,6 +152,8 @@ class ProxySession:
 
     async def effects(self) -> dict[str, Any]:
         effects = await self._post("get_effects", {}, "get_effects")
+        if not isinstance(effects, dict):
+            raise SystemFault("backend", f"proxy {self._sandbox.url}, get_effects: it answered {effects!s:.200}")
         for server, effect in effects.items():
             if isinstance(effect, dict) and effect.get("status") == "error":
                 raise SystemFault("backend", f"server {server}, effects failed: {effect.get('message', '')}")

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 import httpx2 as httpx
 
-from tbstudy.sandbox.protocol import PROTOCOL_VERSION, Broken, RpcError
+from tbstudy import bounded
+from tbstudy.sandbox.protocol import MAX_MESSAGE, MAX_NOISE, PROTOCOL_VERSION, Broken, outcome
 
 #: Failures that happen before a request is on its way: safe to try again.
 NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
@@ -29,15 +31,12 @@ class HttpWire:
         number = self._count
         message = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
         async with asyncio.timeout(seconds):
-            answer = await self._post(message, number)
+            result = outcome(await self._post(message, number))
         if method == "initialize":
-            self.headers["MCP-Protocol-Version"] = str(answer.get("result", {}).get("protocolVersion",
-                                                                                    PROTOCOL_VERSION))
-        error, result = answer.get("error"), answer.get("result")
-        if isinstance(error, dict):
-            raise RpcError(error.get("code", 0), str(error.get("message", error)))
-        if not isinstance(result, dict):
-            raise Broken(f"it answered {json.dumps(answer)[:200]}")
+            version = result.get("protocolVersion", PROTOCOL_VERSION)
+            if not isinstance(version, str) or not re.fullmatch(r"[\w.-]{1,40}", version, re.ASCII):
+                raise Broken(f"it speaks protocol version {version!r:.100}")
+            self.headers["MCP-Protocol-Version"] = version
         return result
 
     async def notify(self, method: str, seconds: float) -> None:
@@ -48,20 +47,31 @@ class HttpWire:
         for attempt in range(1, ATTEMPTS + 1):
             try:
                 async with self.client.stream("POST", self.url, json=message, headers=self.headers) as response:
-                    return await self._answer(response, number)
+                    if not response.has_redirect_location:
+                        return await self._answer(response, number)
+                    self._follow(response)
             except NOT_SENT as error:
                 if attempt == ATTEMPTS:
                     raise Broken(f"{self.url} cannot be reached ({error or type(error).__name__})") from error
                 await asyncio.sleep(0.2 * attempt)
-            except httpx.HTTPError as error:
+            except bounded.TooLarge as error:
+                raise Broken(f"it floods its answer: {error}") from error
+            except (httpx.HTTPError, httpx.StreamError, httpx.InvalidURL) as error:
                 raise Broken(f"the connection to {self.url} failed ({error or type(error).__name__})") from error
-        raise AssertionError("unreachable")
+        raise Broken(f"{self.url} redirects again and again")
+
+    def _follow(self, response: httpx.Response) -> None:
+        # Our headers may hold a token, and whoever answers there would read it.
+        target = response.url.join(response.headers["location"])
+        if (target.scheme, target.host, target.port) != (response.url.scheme, response.url.host, response.url.port):
+            raise Broken(f"it redirects to another server, {target.scheme}://{target.host}")
+        self.url = str(target)
 
     async def _answer(self, response: httpx.Response, number: int | None) -> dict[str, Any]:
         if session := response.headers.get("mcp-session-id"):
             self.headers["Mcp-Session-Id"] = session
         if response.status_code >= 400:
-            text = (await response.aread()).decode(errors="replace")
+            text = (await bounded.read(response, MAX_MESSAGE)).decode(errors="replace")
             raise Broken(f"HTTP {response.status_code}: {text[:300]}")
         if number is None:
             return {}
@@ -71,7 +81,7 @@ class HttpWire:
                 if found.get("id") == number and "method" not in found:
                     return found
             raise Broken("its answer stream ended without the answer")
-        return _parsed((await response.aread()).decode(errors="replace"))
+        return _parsed((await bounded.read(response, MAX_MESSAGE)).decode(errors="replace"))
 
     async def close(self, kind: bool) -> None:
         if "Mcp-Session-Id" in self.headers:
@@ -86,9 +96,9 @@ class HttpWire:
 
 
 async def _events(response: httpx.Response) -> AsyncIterator[str]:
-    """The data of each server-sent event."""
+    """The data of each server-sent event; raises `TooLarge` for one without end, or for too many."""
     data: list[str] = []
-    async for line in response.aiter_lines():
+    async for line in _lines(response):
         if line.startswith("data:"):
             data.append(line[5:].removeprefix(" "))
         elif not line and data:
@@ -98,10 +108,27 @@ async def _events(response: httpx.Response) -> AsyncIterator[str]:
         yield "\n".join(data)
 
 
+async def _lines(response: httpx.Response) -> AsyncIterator[str]:
+    rest, noise = bytearray(), 0
+    async for part in response.aiter_bytes():
+        rest += part
+        *whole, last = rest.split(b"\n") if b"\n" in part else (rest,)
+        for line in whole:
+            noise += len(line) + 1
+            if not line.startswith(b"data:") and noise > MAX_NOISE:
+                raise bounded.TooLarge(f"{MAX_NOISE >> 20} MB that answer nothing")
+            yield line.rstrip(b"\r").decode(errors="replace")
+        rest = last
+        if len(rest) > MAX_MESSAGE or noise > MAX_MESSAGE:
+            raise bounded.TooLarge(f"an event of more than {MAX_MESSAGE >> 20} MB")
+    if rest:
+        yield rest.rstrip(b"\r").decode(errors="replace")
+
+
 def _parsed(text: str) -> dict[str, Any]:
     try:
         value = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         value = None
     if not isinstance(value, dict):
         raise Broken(f"it answered {text[:200]!r}")

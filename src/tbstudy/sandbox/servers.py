@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tbstudy import secrets
 from tbstudy.errors import StudyError
 from tbstudy.tasks.source import read_yaml
 
 _KEYS = {"mcp-process": {"type", "command", "env", "cwd", "transport", "name", "in_process"},
          "mcp-remote": {"type", "endpoint", "headers", "timeout", "transport", "credential", "name"}}
+
+
+_VARIABLE = re.compile(r"\{env\[([A-Za-z_][A-Za-z0-9_]*)\]\}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +47,8 @@ class ServerSpec:
 
 def read_servers(path: str | Path, python: str | None = None) -> dict[str, ServerSpec]:
     """The servers of a dataset by name. `{python}` in a command is `python` (default: this interpreter) and
-    `{env[NAME]}` an environment variable; a relative `cwd` counts from the file's folder. In a checkout of
+    `{env[NAME]}` an environment variable, also in the values of `env` and `headers`, which is how a server gets a key:
+    of ours it sees none. A relative `cwd` counts from the file's folder. In a checkout of
     thinkingbox-data its servers find their files (THINKINGBOX_DATA) unless the environment says where.
 
     Raises:
@@ -77,13 +83,16 @@ def _spec(name: str, value: Any, where: str, python: str, folder: Path,
         if transport != "streamable-http":
             raise StudyError(f"{where}: field 'transport' must be streamable-http, it is {transport!r}")
         if value.get("credential") is not None:
-            raise StudyError(f"{where}: field 'credential' is not supported; put a token into 'headers'")
+            raise StudyError(f"{where}: field 'credential' is not supported; put a token into 'headers', as '{{env[NAME]}}'")
         return ServerSpec(name, kind, url=url, headers=_texts(value, "headers", where), transport=transport)
     command = value.get("command")
     if not isinstance(command, list) or not command or not all(isinstance(c, str) for c in command):
         raise StudyError(f"{where}: field 'command' must be a list of text, it is {command!r}")
     if value.get("transport", "stdio") != "stdio":
         raise StudyError(f"{where}: field 'transport' must be stdio, it is {value['transport']!r}")
+    if shown := [n for c in command for n in _VARIABLE.findall(c) if secrets.is_secret_name(n)]:
+        raise StudyError(f"{where}: field 'command' would show {', '.join(shown)} in the list of processes; put "
+                         f"'{{env[{shown[0]}]}}' under 'env'")
     try:
         filled = tuple(c.format(python=python, env=os.environ) for c in command)
     except (KeyError, IndexError, ValueError) as error:
@@ -100,5 +109,19 @@ def _spec(name: str, value: Any, where: str, python: str, folder: Path,
 def _texts(value: Mapping[str, Any], name: str, where: str) -> dict[str, str]:
     found = value.get(name) or {}
     if not isinstance(found, dict) or not all(isinstance(v, str) for v in found.values()):
-        raise StudyError(f"{where}: field {name!r} must map names to text, it is {found!r}")
-    return found
+        raise StudyError(f"{where}: field {name!r} must map names to text, not to "
+                         f"{_kinds(found)}")
+    return {key: _VARIABLE.sub(lambda match: _variable(match[1], f"{where}: {name}.{key}"), text)
+            for key, text in found.items()}
+
+
+def _kinds(found: Any) -> str:
+    values = found.values() if isinstance(found, dict) else [found]
+    return ", ".join(sorted({type(v).__name__ for v in values if not isinstance(v, str)})) or "something else"
+
+
+def _variable(name: str, where: str) -> str:
+    value = os.environ.get(name)
+    if value is None:
+        raise StudyError(f"{where}: the environment variable {name} is not set")
+    return secrets.use(value) if secrets.is_secret_name(name) else value

@@ -209,6 +209,7 @@ def connect() -> sqlite3.Connection:
     # One thread serves a session at a time, but the SDK may run a tool in a worker thread.
     db = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
     db.row_factory = sqlite3.Row
+    db.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)  # whatever SQL is run here, it opens no other file
     return db
 
 
@@ -220,8 +221,13 @@ def open_database(snapshot: bytes) -> sqlite3.Connection:
 
 
 def encode(value: Any) -> str:
-    """Compact one-line JSON text."""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    """Compact one-line JSON text, in valid Unicode."""
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # half a surrogate pair out of stored JSON text
+        text = json.dumps(value)
+    return text
 
 
 def encode_cell(value: Any) -> Any:
@@ -238,7 +244,7 @@ def _decode_cell(value: Any) -> Any:
     if isinstance(value, str) and value[:1] in "[{":
         try:
             return json.loads(value)
-        except ValueError:
+        except (ValueError, RecursionError):  # text that only begins like JSON, or nests too deep to be read
             return value
     return value
 
@@ -271,7 +277,7 @@ def canonical(value: Any) -> Any:
     if isinstance(value, str) and value[:1] in "[{":
         try:
             return json.dumps(json.loads(value), sort_keys=True)
-        except ValueError:
+        except (ValueError, RecursionError):  # text that only begins like JSON, or nests too deep to be read
             return value
     return value
 

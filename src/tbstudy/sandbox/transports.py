@@ -162,7 +162,7 @@ class McpSandbox:
         loop = asyncio.get_running_loop()
         if self._client is None or self._client[0] is not loop:
             self._client = (loop, httpx.AsyncClient(timeout=None, limits=httpx.Limits(
-                max_connections=None, keepalive_expiry=3), follow_redirects=True))
+                max_connections=None, keepalive_expiry=3)))
         return self._client[1]
 
     def route(self, task: Task, servers: Mapping[str, Server]) -> tuple[list[dict[str, Any]], dict[str, str]]:

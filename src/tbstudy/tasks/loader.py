@@ -105,8 +105,16 @@ def merge(base: Any, over: Any) -> Any:
 
 def _uid(value: Any, where: str) -> str:
     if not isinstance(value, str) or value.count(":") != 1 or not all(value.split(":")):
-        raise StudyError(f"{where}: a uid is '<file>:<function>', this is {value!r}")
+        raise StudyError(f"{where}: a uid is '<file>:<function>', this is {value!r:.200}")
+    _plain(value.split(":")[0], where)
     return value
+
+
+def _plain(name: str, where: str) -> str:
+    """A file's own name: what is looked for stays in the folder where it is looked for."""
+    if "/" in name or "\\" in name or "\0" in name or name in (".", ".."):
+        raise StudyError(f"{where}: {name!r:.200} must be the name of a file, without a path")
+    return name
 
 
 def _distinct(uids: list[str], where: str) -> list[str]:
@@ -181,7 +189,7 @@ class _Reader:
 
     def scenario(self, name: str, where: str) -> _Scenario:
         if name not in self._scenarios:
-            path = self.root / "scenario" / f"{name}.yaml"
+            path = self.root / "scenario" / f"{_plain(name, where)}.yaml"
             if not path.is_file():
                 raise StudyError(f"{where}: field 'scenario' names {name!r}, but {path} does not exist")
             config, here = _section(read_yaml(path, "scenario"), str(path)), str(path)

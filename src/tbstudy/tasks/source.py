@@ -21,6 +21,8 @@ except ImportError:  # a PyYAML built without libyaml reads the same, slower
     from yaml import SafeLoader as Loader
 
 
+#: A YAML text may have so many characters, its values so many nodes once every alias is written out, and nest so deep.
+MAX_TEXT, MAX_NODES, MAX_NESTING = 64 << 20, 2_000_000, 200
 #: What a check is called in a YAML test case.
 CHECK_NAME = "__tb_test_fn"
 
@@ -54,15 +56,54 @@ def parse_yaml(text: str, file: str, first_line: int = 1) -> Any:
     """The value of YAML text that starts at `first_line` of `file`.
 
     Raises:
-        StudyError: with the line in `file` where parsing stopped.
+        StudyError: with the line in `file` where parsing stopped, or for a text that would grow beyond all measure.
     """
+    if len(text) > MAX_TEXT:
+        raise StudyError(f"{file}: {len(text)} characters of YAML, at most {MAX_TEXT} are read")
     try:
-        return yaml.load(text, Loader)
+        loader = Loader(text)
+        try:
+            node = loader.get_single_node()
+            if node is None:
+                return None
+            _check_size(node, f"{file}:{first_line}", aliased="*" in text and "&" in text)
+            return loader.construct_document(node)
+        finally:
+            loader.dispose()
+    except RecursionError:
+        raise StudyError(f"{file}:{first_line}: YAML that is nested too deep") from None
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = first_line + (mark.line if mark else 0)
         problem = getattr(error, "problem", None) or str(error)
         raise StudyError(f"{file}:{line}: not valid YAML: {problem}") from error
+
+
+def _check_size(root: yaml.Node, where: str, aliased: bool) -> None:
+    """Refuse what a few aliases blow up: Python shares the values, whoever merges, copies or sends them does not."""
+    sizes: dict[int, int] = {}  # 0 while a node's own content is being counted
+    todo: list[tuple[yaml.Node, bool, int]] = [(root, False, 1)]
+    while todo:
+        node, counted, level = todo.pop()
+        if isinstance(node, yaml.ScalarNode):
+            sizes[id(node)] = 1
+            continue
+        inner = [n for pair in node.value for n in pair] if isinstance(node, yaml.MappingNode) else node.value
+        if counted:
+            sizes[id(node)] = size = 1 + sum(sizes[id(n)] for n in inner)
+            if size > MAX_NODES:
+                raise StudyError(f"{where}: YAML of more than {MAX_NODES} values"
+                                 + (" once its aliases are written out" if aliased else ""))
+            continue
+        known = sizes.get(id(node))
+        if known == 0:
+            raise StudyError(f"{where}: YAML with an alias to what holds it")
+        if known is None:
+            if level > MAX_NESTING:
+                raise StudyError(f"{where}: YAML that is nested too deep (more than {MAX_NESTING})")
+            sizes[id(node)] = 0
+            todo.append((node, True, level))
+            todo += [(n, False, level + 1) for n in inner]
 
 
 def read_functions(path: Path, only: Collection[str] | None = None) -> list[TestFunction]:
@@ -158,6 +199,8 @@ def _parse(path: Path) -> ast.Module:
         raise StudyError(f"test-case file {path} does not exist") from None
     except SyntaxError as error:
         raise StudyError(f"{path}:{error.lineno}: not valid Python: {error.msg}") from error
+    except (RecursionError, MemoryError) as error:
+        raise StudyError(f"{path}: Python that nests too deep to be read") from error
     except (OSError, ValueError) as error:
         raise StudyError(f"{path} cannot be read: {error}") from error
 

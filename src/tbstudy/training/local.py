@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 import math
@@ -18,11 +17,12 @@ import torch
 
 from tbstudy.campaign import WavePlayer, stage_seed
 from tbstudy.config import Study, TrainConfig
+from tbstudy.disk import whole_folder, write_atomic
 from tbstudy.errors import StudyError
 from tbstudy.policies.small_model import SmallLM
 from tbstudy.reward.verdict import Verdict
 from tbstudy.sandbox.episode import Episode
-from tbstudy.store import write_atomic
+from tbstudy.training import identity
 from tbstudy.training.grpo import group_advantages, is_zero_variance, policy_loss
 from tbstudy.training.sft import pad
 
@@ -91,8 +91,7 @@ class Trainer:
                                            weight_decay=0.0)
         self.table: list[dict[str, Any]] = []
         # The state is only good for the same configuration and the same prompts.
-        self.identity = "|".join((study.rollout_hash(), study.section_hash("train"), arm,
-                                  hashlib.sha256("\n".join(self.order.uids).encode()).hexdigest()))
+        self.identity = identity.identity(study, arm, uids)
 
     @property
     def updates(self) -> int:
@@ -105,7 +104,9 @@ class Trainer:
         Raises:
             StudyError: the folder holds another training's state.
         """
+        identity.check(self.folder, self.identity)
         self._load()
+        identity.claim(self.folder, self.identity)
         for update in range(self.updates, self.config.updates):
             started = time.perf_counter()
             gathered = self._gather(update)
@@ -205,6 +206,9 @@ class Trainer:
         torch.save({"identity": self.identity, "model": self.model.state_dict(), "position": self.order.position,
                     "optimizer": self.optimizer.state_dict(), "table": self.table}, out)
         write_atomic(self._state_file, out.getvalue())
+        self._write_table()
+
+    def _write_table(self) -> None:
         write_atomic(self.folder / "training.jsonl", "".join(json.dumps(r) + "\n" for r in self.table).encode())
 
     def _load(self) -> None:
@@ -212,17 +216,19 @@ class Trainer:
             return
         state = torch.load(self._state_file, weights_only=True)
         if state["identity"] != self.identity:
-            raise StudyError(f"{self._state_file}: made with another configuration or pool; remove the folder "
-                             "or use another study folder")
+            raise identity.refusal(self._state_file)
         self.model.load_state_dict(state["model"])
         self.optimizer.load_state_dict(state["optimizer"])
         self.order.position, self.table = state["position"], state["table"]
+        # The run may have ended between the state and the table.
+        self._write_table()
 
     def export(self) -> Path:
-        """Write the policy as a transformers checkpoint and return its folder."""
+        """Write the policy as a transformers checkpoint and return its folder, which is there whole or not at all."""
         folder, tokenizer = self.folder / "checkpoint", self.player.policy.tokenizer
-        self.model.save(folder, eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.pad_token_id)
-        tokenizer.save_pretrained(folder)
+        with whole_folder(folder, replace=True) as scratch:
+            self.model.save(scratch, eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.pad_token_id)
+            tokenizer.save_pretrained(scratch)
         return folder
 
 

@@ -110,3 +110,49 @@ def test_overview_holds_what_a_notebook_shows(manifest, tmp_path, monkeypatch):
     assert list(seen.tables) == ["Topology", "Memory", "Rollouts of an update, before any training", "On paper",
                                  "Assumptions"]
     assert seen.training is None
+    page, text = seen.html(), repr(seen)
+    for said in ("Rules on paper", "Memory", "data-parallel ranks", "rollouts an update", "verl.trainer.main_ppo"):
+        assert said in page and said in text
+    assert page == seen._repr_html_() and "<script" not in page and page.count("<table") == 6
+    hostile = type(seen)("<b>&", seen.rules, {"<i>": seen.rules.assign(problem="<u>")}, None).html()
+    assert "&lt;b&gt;&amp;" in hostile and "<i>" not in hostile and "<u>" not in hostile
+
+
+def test_the_size_comes_from_the_configuration_where_the_model_is_elsewhere(manifest, tmp_path):
+    here = load_run(REFERENCE, {"root": str(tmp_path)})
+    assert forecast.tables(here, manifest)["Memory"].gib[0] == pytest.approx(2 * 27e9 / 4 / 2.0 ** 30)
+    nothing = load_run(REFERENCE, {"root": str(tmp_path), "model.parameters": None})
+    with pytest.raises(StudyError, match="give --parameters \\(or model.parameters\\)"):
+        forecast.tables(nothing, manifest)
+
+
+def test_the_train_stage_shows_a_verl_run_and_reads_its_metrics(small_config, tmp_path, monkeypatch):
+    import json
+
+    from tbstudy import stages
+    from tbstudy.config import load_study
+    from tbstudy.evaluation.api import training_summary
+    from tbstudy.report.figures import training_curves
+    from tbstudy.training.verl import launch
+    from tbstudy.training.verl.overrides import metrics_folder
+
+    monkeypatch.setattr(launch, "verl_missing", lambda: "not installed: verl")
+    (tmp_path / "study").mkdir()
+    write_pool(tmp_path / "study" / "pool.json", [f"telecom_plan_change.py:test_{i:03d}" for i in range(8)], ["x:t"])
+    study = load_study(CONFIGS / "laptop.yaml", tmp_path / "study", train__backend="verl", verl_run=str(small_config))
+    plan = stages.training_plan(study)
+    assert "main_ppo" in plan.command and plan.tables["Topology"].value[0] == 1
+    updates = stages.train(study)
+    assert updates.empty and training_summary(updates).empty and training_curves(updates).axes, "nothing so far"
+    folder = metrics_folder(load_run(small_config))
+    folder.mkdir(parents=True)
+    line = {"step": 1, "data": {"actor/grad_norm": 0.5, "critic/score/mean": 0.25, "actor/pg_loss": 0.1,
+                                "timing_s/step": 3.0}}
+    (folder / "attempt-001.jsonl").write_text(json.dumps(line) + "\n")
+    updates = stages.train(study)
+    assert updates[["arm", "update", "mean_reward", "groups"]].values.tolist() == [["selected", 1, 0.25, 4]]
+    assert training_summary(updates).rollouts.tolist() == [16] and len(training_curves(updates).axes) > 2
+    with pytest.raises(StudyError, match="served and evaluated as docs/reference-run.md"):
+        stages.evaluate(study)
+    local = stages.training_plan(load_study(CONFIGS / "laptop.yaml", tmp_path / "study"))
+    assert local.arm.tolist() == ["selected", "whole"] and local["episodes to learn from"].tolist() == [3200, 3200]

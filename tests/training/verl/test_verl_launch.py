@@ -42,6 +42,18 @@ def test_dry_run_prints_a_command_that_a_shell_takes_apart_again(without_verl, c
     assert "VERL_USE_EXTERNAL_MODULES=tbstudy.training.verl.plugin" in said
 
 
+def test_dry_run_flags_missing_files_and_goes_on(without_verl, small_config, pool, tmp_path, capsys):
+    assert call("launch", small_config, "--dry-run", "--set", f"data.tasks={8}") == 0
+    out = capsys.readouterr().out
+    assert "FAIL" not in out and "would refuse" not in out and "ok   pool is usable" in out
+    pool.unlink()
+    assert call("launch", small_config, "--dry-run") == 0, "the command may be meant for another machine"
+    out = capsys.readouterr().out
+    assert f"FAIL pool is usable: {pool}: cannot read the pool manifest (No such file" in out
+    assert "launch would refuse on this machine: pool is usable, pool avoids benchmark" in out
+    assert "verl.trainer.main_ppo" in out
+
+
 def test_dry_run_refuses_what_cannot_work(without_verl):
     with pytest.raises(StudyError, match="mini batch divides"):
         call("launch", CONFIGS / "reference-q38.yaml", "--dry-run", "--set", "update.mini_batch=5")

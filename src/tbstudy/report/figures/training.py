@@ -29,8 +29,13 @@ def training_curves(training: pd.DataFrame, *, window: int = 5) -> Figure:
     """Reward and group shares per update, one line an arm (thin: each update, thick: moving mean of `window`).
 
     Columns arm, update, mean_reward, zero_variance_share, all_pass_share, all_fail_share; system_error_share,
-    truncated_share, entropy, kl and grad_norm are drawn when there.
+    truncated_share, entropy, kl and grad_norm are drawn when there. Without an update the figure says so.
     """
+    if training.empty:
+        figure, axis = new_figure(PAPER_WIDTH, 0.8)
+        axis.set_axis_off()
+        axis.text(0.5, 0.5, "No update recorded yet.", ha="center", va="center")
+        return figure
     need(
         training,
         ["arm", "update", "mean_reward", "zero_variance_share", "all_pass_share", "all_fail_share"],

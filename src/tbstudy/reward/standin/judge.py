@@ -20,7 +20,7 @@ _REPEATS = "Does the first text say again what the second text says?"
 
 
 class JudgeException(Exception):
-    """The judge's model gave no answer."""
+    """The judge's model gave no answer, or one that is neither yes nor no."""
 
 
 def safe_tag_encode(text: str) -> str:
@@ -36,6 +36,8 @@ class Judge:
             raise ValueError(f"judge_type must be legacy or motivation, it is {judge_type!r}")
         self.llm, self.judge_type = llm, judge_type
         self._decisions: list[dict[str, Any]] = []
+        #: What the last reply was that answered nothing; a check may catch the exception, nobody may count its verdict.
+        self.unanswered = ""
 
     def _get_text_completion(self, messages: Sequence[Message]) -> Text:
         try:
@@ -47,9 +49,18 @@ class Judge:
     def _complete(self, system: str, user: str) -> str:
         return self._get_text_completion([Text("system", system), Text("user", user)]).content
 
+    def _yes(self, reply: str) -> bool:
+        if not re.search(r"\b(yes|no)\b", reply, re.IGNORECASE):
+            raise self._no_answer(reply)
+        return is_yes(reply)
+
+    def _no_answer(self, reply: str) -> JudgeException:
+        self.unanswered = f"the judge's reply is no answer: {reply[:200]!r}"
+        return JudgeException(self.unanswered)
+
     def evaluate_bool(self, system: str, user: str) -> bool:
         """The yes or no that the model gives to prompts of one's own."""
-        answer = is_yes(self._complete(system, user))
+        answer = self._yes(self._complete(system, user))
         self._decisions.append({"question": user, "answer": answer, "motivation": ""})
         return answer
 
@@ -60,33 +71,33 @@ class Judge:
         return self.text_yesno_legacy(text, question)
 
     def text_yesno_legacy(self, text: str, question: str) -> bool:
-        answer = is_yes(self._complete(_TEXT, f"<message>\n{safe_tag_encode(text)}\n</message>\n{question}"))
+        answer = self._yes(self._complete(_TEXT, f"<message>\n{safe_tag_encode(text)}\n</message>\n{question}"))
         self._decisions.append({"question": question, "answer": answer, "motivation": ""})
         return answer
 
     def text_yesno_with_motivation(self, text: str, question: str) -> dict[str, Any]:
-        """The answer (bool) and its motivation; a reply that is no such JSON counts as no."""
+        """The answer (bool) and its motivation."""
         reply = self._complete(_MOTIVATED, f"<message>\n{safe_tag_encode(text)}\n</message>\n{question}")
         quoted = re.sub(r"""([{,]\s*)['"]?(answer|motivation)['"]?\s*:""", r'\1"\2":', reply)
         try:
             found = json.loads(quoted)
-            out = {**found, "answer": is_yes(str(found["answer"]))}
-        except (ValueError, KeyError, TypeError):
-            out = {"answer": False, "motivation": "the reply was not the JSON object asked for"}
+            out = {**found, "answer": self._yes(str(found["answer"]))}
+        except (ValueError, KeyError, TypeError, RecursionError):
+            raise self._no_answer(reply) from None
         self._decisions.append({"question": question, "answer": out["answer"],
                                 "motivation": out.get("motivation", "")})
         return out
 
     def compare_yesno(self, first: str, second: str, question: str) -> bool:
         """Whether the answer to a question about two texts is yes."""
-        answer = is_yes(self._complete(_PAIR, f"<first>\n{safe_tag_encode(first)}\n</first>\n<second>\n"
+        answer = self._yes(self._complete(_PAIR, f"<first>\n{safe_tag_encode(first)}\n</first>\n<second>\n"
                                               f"{safe_tag_encode(second)}\n</second>\n{question}"))
         self._decisions.append({"question": question, "answer": answer, "motivation": ""})
         return answer
 
     def yesno(self, question: str) -> bool:
         """Whether the answer to a question on its own is yes."""
-        answer = is_yes(self._complete(f"You judge. {_ONE_WORD}", question))
+        answer = self._yes(self._complete(f"You judge. {_ONE_WORD}", question))
         self._decisions.append({"question": question, "answer": answer, "motivation": ""})
         return answer
 

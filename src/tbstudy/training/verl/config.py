@@ -20,9 +20,11 @@ _SECRET = re.compile(r"\b(sk-|hf_|ghp_|xox[bp]-)[A-Za-z0-9_-]{8,}|://[^/@\s]+:[^
 
 
 class ModelSection(Section):
-    """`path` is a Hugging Face checkpoint folder. `kernels`: fused log-probability kernel of the actor."""
+    """`path` is a Hugging Face checkpoint folder. `kernels`: fused log-probability kernel of the actor. `parameters` is
+    their number, for forecasts where the folder is not."""
 
     path: str
+    parameters: float | None = Field(default=None, gt=0)
     kernels: Literal["triton", "torch", "none"] = "triton"
     attention: Literal["flash_attention_2", "sdpa"] = "flash_attention_2"
     dtype: Literal["bfloat16", "float32"] = "bfloat16"

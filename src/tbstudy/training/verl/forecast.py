@@ -65,7 +65,8 @@ def model_shape(folder: Path) -> dict[str, float]:
     try:
         raw = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise StudyError(f"{folder / 'config.json'}: cannot be read ({error}); give --parameters instead") from None
+        raise StudyError(f"{folder / 'config.json'}: cannot be read ({error}); give --parameters (or "
+                         "model.parameters) instead") from None
     text = raw.get("text_config", raw)
     index = folder / "model.safetensors.index.json"
     parameters = 0.0
@@ -136,13 +137,17 @@ def rollouts(run: Run, pool: PoolManifest, system_error_rate: float = 0.0, *, up
 
 def tables(run: Run, pool: PoolManifest, given: Assumptions | None = None, parameters: float | None = None
            ) -> dict[str, pd.DataFrame]:
-    """Everything that a forecast says, by title. `parameters` of the model are counted in its folder when left out.
+    """Everything that a forecast says, by title. `parameters` of the model are counted in its folder when left out, and
+    taken from the configuration where there is no folder.
 
     Raises:
-        StudyError: the model's folder is not there and `parameters` is not given, or the pool cannot train.
+        StudyError: the model's folder is not there and nothing tells its size, or the pool cannot train.
     """
     given = given or Assumptions()
-    shape = {"parameters": parameters, "kv_bytes": None} if parameters else model_shape(run.path(run.config.model.path))
+    folder = run.path(run.config.model.path)
+    if parameters is None and not folder.is_dir():
+        parameters = run.config.model.parameters
+    shape = {"parameters": parameters, "kv_bytes": None} if parameters else model_shape(folder)
     found = rollouts(run, pool, given.system_error_rate)
     return {"Topology": topology(run), "Memory": memory(run, shape["parameters"], shape["kv_bytes"]),
             "Rollouts of an update, before any training": rollout_table(found), "On paper": plan(run, found, given),

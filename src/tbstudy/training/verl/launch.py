@@ -34,7 +34,8 @@ _OVERRIDE = re.compile(r"(\+{0,2}|~)[A-Za-z_][\w.@/-]*(=.*)?", re.DOTALL)
 
 
 def dry_run(run: Run, extra: Sequence[str] = ()) -> str:
-    """What `launch` would start, ready to paste, with what the configuration alone can tell about it.
+    """What `launch` would start, ready to paste, with what the configuration and the files that it names can tell about
+    it. A file that is missing here is a finding and no refusal: the command may be meant for another machine.
 
     Raises:
         StudyError: a rule on paper fails, or verl is installed and refuses the configuration.
@@ -48,7 +49,10 @@ def dry_run(run: Run, extra: Sequence[str] = ()) -> str:
     else:
         compose(run, extra)
         checked = "composed and validated by verl"
-    lines = [f"# {run.config.run}: {checked}", preflight.text(findings), "", paste(run, extra)]
+    files = preflight.on_files(run)
+    missing = [f.rule for f in files if not f.ok]
+    refused = [f"# launch would refuse on this machine: {', '.join(missing)}"] if missing else []
+    lines = [f"# {run.config.run}: {checked}", preflight.text(findings + files), *refused, "", paste(run, extra)]
     return "\n".join(lines)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from tbstudy.training.verl.config import load_run
 from tbstudy.training.verl.metrics import training_table
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Overview:
     """`command` is the dry run's text, `rules` the rules on paper (columns rule, problem), `tables` the forecast by
     title, `training` the training table, None before the first update."""
@@ -24,6 +25,25 @@ class Overview:
     rules: pd.DataFrame
     tables: dict[str, pd.DataFrame]
     training: pd.DataFrame | None
+
+    def html(self) -> str:
+        """The rules and the tables, the command folded; no ids, no script."""
+        parts = [_html("Rules on paper", self.rules), *(_html(title, table) for title, table in self.tables.items())]
+        return (f'<div class="tbstudy-overview">{"".join(parts)}<details><summary>The command (dry run)</summary>'
+                f'<pre style="white-space:pre-wrap;overflow-wrap:anywhere">{html.escape(self.command)}</pre></details>'
+                "</div>")
+
+    def text(self) -> str:
+        """The same for a terminal."""
+        tables = [f"{title}\n\n{table.to_string(index=False, float_format=_number)}"
+                  for title, table in {"Rules on paper": self.rules, **self.tables}.items()]
+        return "\n\n".join([*tables, self.command])
+
+    def _repr_html_(self) -> str:
+        return self.html()
+
+    def __repr__(self) -> str:
+        return self.text()
 
 
 def overview(config: str | Path, *, pool: str | Path | None = None, parameters: float | None = None,
@@ -45,3 +65,12 @@ def overview(config: str | Path, *, pool: str | Path | None = None, parameters: 
     return Overview(
         launch.dry_run(run), pd.DataFrame([(f.rule, f.problem or "ok") for f in findings], columns=["rule", "problem"]),
         forecast.tables(run, load_pool(run.path(run.config.data.pool)), given, parameters), training)
+
+
+def _html(title: str, table: pd.DataFrame) -> str:
+    shown = table.to_html(index=False, border=0, float_format=_number, justify="left")
+    return f"<p><b>{html.escape(title)}</b></p>" + shown.replace("<td>", '<td style="text-align:left">')
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:,.4g}"

@@ -413,6 +413,9 @@ MACHINE: tuple[Callable[..., str], ...] = (
     pool_avoids_benchmark, secrets_are_set, sandbox_answers, prompts_fit, endpoints_answer, checkpoint_folder_is_usable,
     latest_checkpoint_is_complete)
 
+#: Of the rules on the machine those that only read files which the configuration names.
+FILES: tuple[Callable[..., str], ...] = (model_is_complete, pool_is_usable, pool_avoids_benchmark)
+
 
 @dataclass(frozen=True, slots=True)
 class Finding:
@@ -433,9 +436,17 @@ def on_paper(run: Run) -> list[Finding]:
 
 def on_machine(run: Run, world: World | None = None, extra: Sequence[str] = ()) -> list[Finding]:
     """The rules about what is there, all of them, whatever fails."""
-    world = world or World()
+    return _look(MACHINE, run, world or World(), extra)
+
+
+def on_files(run: Run) -> list[Finding]:
+    """The rules about the files that the configuration names: model, pool, dataset, benchmark."""
+    return _look(FILES, run, World())
+
+
+def _look(rules: Sequence[Callable[..., str]], run: Run, world: World, extra: Sequence[str] = ()) -> list[Finding]:
     findings = []
-    for rule in MACHINE:
+    for rule in rules:
         arguments: tuple[Any, ...] = (run, world, extra) if rule is verl_accepts else (run, world)
         try:
             problem = rule(*arguments)
