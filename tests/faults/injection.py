@@ -34,7 +34,7 @@ from tbstudy.store import is_system_error, read_lines
 
 HERE = Path(__file__).parent
 #: Limits in seconds: of a call to a server or endpoint, and of a server's start.
-CALL, START = 2.0, 6.0
+CALL, START = 2.0, 4.0
 #: An attempt that takes longer than all its limits together hangs.
 HANGS = 60.0
 CAUSE = {"server": "backend", "remote": "backend", "policy": "policy", "user": "user", "judge": "judge"}

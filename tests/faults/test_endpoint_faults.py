@@ -24,7 +24,7 @@ def test_every_fault_of_an_endpoint_is_a_system_error_of_its_role(tmp_path):
     for case in all_cases("policy", "user", "judge"):
         by_kind.setdefault((case.party, case.kind), []).append(case)
     cases = [rng.choice(found) for found in by_kind.values()]
-    outcome = run_cases(tmp_path, cases, 1, at_once=24)
+    outcome = run_cases(tmp_path, cases, 1, at_once=40)
     assert outcome.wrong == []
     assert outcome.total("system_error") == outcome.total("injected") == len(cases) > 100
     assert outcome.total("verdict") == outcome.total("hang") == 0 and outcome.controls == 3

@@ -41,9 +41,10 @@ def task(folder, body, signature="x, judge", head=""):
 
 
 @pytest.fixture(scope="module")
-def runner():
-    with CheckRunner(timeout=6, memory_mb=512) as found:
-        yield found
+def runners():
+    """For checks that never end, and for others."""
+    with CheckRunner(timeout=1.5, memory_mb=512) as brief, CheckRunner(timeout=30, memory_mb=512) as patient:
+        yield brief, patient
 
 
 #: A bomb is held by what is under test. Were it not, it ends by itself before the machine does.
@@ -64,7 +65,7 @@ CHECKS = {
     "memory": ("a = []\nwhile True: a.append('x' * 1_000_000)", "MemoryError"),
     "memory_impure": ("import os\na = []\nwhile True: a.append(bytearray(10_000_000))", "MemoryError"),
     "memory_of_many": ("import os, time\nfor _ in range(20):\n    if os.fork() == 0:\n        a = b'x' * 200_000_000\n"
-                       "        time.sleep(60)\ntime.sleep(60)", "took more than 512 MB|did not end"),
+                       "        time.sleep(60)\ntime.sleep(60)", "took more than 512 MB"),
     "exits": ("import os\nos._exit(0)", "exit status 0"),
     "exits_oddly": ("import sys\nsys.exit(['a'])", "SystemExit"),
     "dies": ("import ctypes\nctypes.string_at(0)", "SIGSEGV"),
@@ -78,17 +79,17 @@ CHECKS = {
     "odd_notes": ("x.metadata[(1, 2)] = 3", ""),
     "odd_reward": ("return float('nan')", "a reward is a number"),
     "forks": ("import os, time\nfor _ in range(5):\n    if os.fork() == 0:\n        os.setsid()\n        time.sleep(3600)", ""),
-    "bomb": (FORK + "while True: fork()", "more than 64 processes|did not end within|took more"),
+    "bomb": (FORK + "while True: fork()", "more than 64 processes|took more"),
     "bomb_that_hides": (FORK + "for _ in range(3):\n    if os.fork() == 0:\n        os.setsid()\n"
                         "        while True: fork() and os._exit(0)", ""),
     "bomb_of_commands": ("import subprocess\nwhile True: subprocess.Popen(['sleep', '60'])",
-                         "more than 64 processes|BlockingIOError|did not end within"),
+                         "more than 64 processes|BlockingIOError"),
     "threads": ("import threading, time\nwhile True: threading.Thread(target=time.sleep, args=(60,), daemon=True).start()",
-                "RuntimeError|did not end within|MemoryError"),
+                "RuntimeError|MemoryError"),
     "file": ("with open('/tmp/tbstudy-hostile-file', 'wb') as f:\n    for _ in range(1000): f.write(b'x' * 1_000_000)",
              "OSError"),
     "floods_us": ("import os\nfor fd in range(3, 30):\n    try:\n        while True: os.write(fd, b'\\xff' * 65536)\n"
-                  "    except OSError: pass", "process was lost|did not end"),
+                  "    except OSError: pass", "process was lost"),
     "forges": ("import json, os, struct\nbody = json.dumps({'kind': 'verdict', 'passed': 'yes'}).encode()\n"
                "for fd in range(3, 30):\n    try: os.write(fd, struct.pack('<I', len(body)) + body)\n"
                "    except OSError: pass", "process was lost"),
@@ -99,8 +100,9 @@ CHECKS = {
 
 @linux
 @pytest.mark.parametrize("name", CHECKS)
-def test_a_hostile_check_is_contained(runner, tmp_path, name):
+def test_a_hostile_check_is_contained(runners, tmp_path, name):
     body, words = CHECKS[name]
+    runner = runners[not words.startswith("did not end")]
     try:
         began = time.monotonic()
         verdict = runner.verdict(task(tmp_path, body), {}, [])
@@ -324,7 +326,7 @@ MERGES = "a0: &a0 {k: 1}\n" + "".join(
     ("[" * 100_000, "nested too deep|not valid YAML"), ("[" * 500 + "]" * 500, "nested too deep"),
     ("- " * 5000 + "x", "nested too deep|not valid YAML"), ("a: !!python/object/apply:os.system [id]", "not valid YAML"),
     ("? {a: b}\n: c", "not valid YAML"), ("a: *nowhere", "not valid YAML"), ("a: \x00", "not valid YAML"),
-    ("- " + "1" * 5000, "not valid YAML|integer")])
+    ("- " + "1" * 5000, "not valid YAML"), ("day: 2026-05-45", "not valid YAML")])
 def test_yaml_that_explodes_is_refused(text, words):
     began = time.monotonic()
     with pytest.raises(StudyError) as error:

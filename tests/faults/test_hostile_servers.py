@@ -33,7 +33,7 @@ def each_kind_once(party, seed, most=None):
 def test_every_fault_of_a_server_is_a_system_error(tmp_path, transport, seed, most):
     cases = each_kind_once("server", seed, most)
     before, files = descendants(), open_files()
-    outcome = run_cases(tmp_path, cases, 1, transport)
+    outcome = run_cases(tmp_path, cases, 1, transport, at_once=40)
     assert outcome.wrong == []
     assert outcome.total("system_error") == outcome.total("injected") == len(cases) >= 10
     assert outcome.total("verdict") == outcome.total("hang") == 0 and outcome.controls == 3
@@ -43,7 +43,7 @@ def test_every_fault_of_a_server_is_a_system_error(tmp_path, transport, seed, mo
 
 def test_every_fault_of_a_remote_server_is_a_system_error(tmp_path):
     cases = each_kind_once("remote", 3)
-    outcome = run_cases(tmp_path, cases, 1, "http")
+    outcome = run_cases(tmp_path, cases, 1, "http", at_once=40)
     assert outcome.wrong == []
     assert outcome.total("system_error") == outcome.total("injected") == len(cases) >= 30
     assert outcome.total("verdict") == outcome.total("hang") == 0 and outcome.controls == 3

@@ -21,11 +21,14 @@ from tbstudy.errors import StudyError
 from tbstudy.evaluation.attempts import is_tool_error
 from tbstudy.report.frames import Records, chat_messages, decoded, find_record, find_records
 from tbstudy.report.style import BLUE, GREEN, GREY, ORANGE, PURPLE, VERMILION
+from tbstudy.sandbox.arguments import clean
 
 _ANSI = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34", "magenta": "35"}
 _ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
-# What a terminal would act on: everything that controls it except newline and tab.
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+# What a terminal would act on: everything that controls it except newline and tab, and what turns the direction of text.
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+#: A longer text is cut on a terminal.
+_LONGEST = 20_000
 _ROLE = {"system": GREY, "user": GREEN, "assistant": BLUE, "tool": PURPLE}
 _MONO = "font-family:monospace;white-space:pre-wrap;overflow-wrap:anywhere"
 _DIFF = ("kind", "table", "row", "field", "expected", "actual")
@@ -290,8 +293,8 @@ def _message_html(message: Mapping[str, Any]) -> str:
     elif content.strip():
         parts.append(f'<div style="white-space:pre-wrap;overflow-wrap:anywhere">{html.escape(content.strip())}</div>')
     for call in message.get("tool_calls") or ():
-        arguments = "".join(f'<br>&nbsp;&nbsp;{html.escape(k)} = <span style="color:{_type_colour(v)}" '
-                            f'title="{_type_name(v)}">{html.escape(json.dumps(v, ensure_ascii=False))}</span>'
+        arguments = "".join(f'<br>&nbsp;&nbsp;{html.escape(clean(k))} = <span style="color:{_type_colour(v)}" '
+                            f'title="{_type_name(v)}">{html.escape(clean(json.dumps(v, ensure_ascii=False)))}</span>'
                             for k, v in decoded(call["function"]["arguments"]).items())
         parts.append(f'<div style="{_MONO}">&#8594; <b>{html.escape(call["function"]["name"])}</b>{arguments}</div>')
     if not parts:
@@ -303,7 +306,7 @@ def _message_html(message: Mapping[str, Any]) -> str:
 def _message_lines(message: Mapping[str, Any], width: int, pen: _Pen, system: bool, reasoning: bool) -> list[str]:
     role, content = message["role"], (message.get("content") or "").strip()
     shades = {"system": ("dim",), "user": ("green", "bold"), "assistant": ("blue", "bold"), "tool": ("magenta",)}
-    label = f"answer of {message.get('name') or 'tool'}" if role == "tool" else role
+    label = f"answer of {_CONTROL.sub('�', (message.get('name') or 'tool')[:200])}" if role == "tool" else role
     lines = [pen(label, *shades.get(role, ()))]
     thought = (message.get("reasoning_content") or "").strip()
     if thought and reasoning:
@@ -371,8 +374,10 @@ class _Pen:
 
 def _wrapped(text: str, width: int, indent: str) -> list[str]:
     lines: list[str] = []
+    if len(text) > _LONGEST:
+        text = f"{text[:_LONGEST]} ... and {len(text) - _LONGEST} characters more"
     # What a model wrote must not steer the terminal.
-    for line in _CONTROL.sub("�", text.expandtabs(4)).split("\n"):
+    for line in _CONTROL.sub("�", clean(text).expandtabs(4)).split("\n"):
         lines += textwrap.wrap(line, max(20, width - len(indent)), replace_whitespace=False,
                                drop_whitespace=True) or [""]
     return [f"{indent if i == 0 else ' ' * len(indent)}{line}" for i, line in enumerate(lines)]

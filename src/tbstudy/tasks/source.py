@@ -72,6 +72,8 @@ def parse_yaml(text: str, file: str, first_line: int = 1) -> Any:
             loader.dispose()
     except RecursionError:
         raise StudyError(f"{file}:{first_line}: YAML that is nested too deep") from None
+    except (ValueError, OverflowError) as error:  # the 45th of May, a number of thousands of digits
+        raise StudyError(f"{file}:{first_line}: not valid YAML: a value that is none: {error}") from error
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = first_line + (mark.line if mark else 0)
