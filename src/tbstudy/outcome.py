@@ -11,7 +11,7 @@ from tbstudy.config import Study
 from tbstudy.evaluation.anatomy import anatomy
 from tbstudy.evaluation.api import Campaign, Comparison, compare, compare_arms, training_summary
 from tbstudy.report.study import StudyReport
-from tbstudy.report.tables import Table
+from tbstudy.report.tables import Table, percent
 from tbstudy.stages import (
     EVALUATION,
     NULL,
@@ -28,6 +28,15 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from tbstudy.report.viewer import EpisodeComparison
+
+
+#: How groups of rollouts are printed.
+_GROUP_LABELS = {"zero_variance_share": "Zero variance (%)", "all_pass_share": "All pass (%)",
+                 "all_fail_share": "All fail (%)", "rollouts_per_useful_group": "Rollouts per useful group",
+                 "reward_first_fifth": "Reward, first fifth", "reward_last_fifth": "Reward, last fifth"}
+_GROUP_FORMATS = {**dict.fromkeys(("zero_variance_share", "all_pass_share", "all_fail_share"), percent()),
+                  **dict.fromkeys(("rollouts_per_useful_group",), ".1f"),
+                  **dict.fromkeys(("reward_first_fifth", "reward_last_fifth"), ".3f"), "seconds": ".0f"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +134,10 @@ def tables(found: Outcome) -> dict[str, Table]:
         "ledger": ledger_as_table(found.test),
         "arms": differences_as_table(found.arms, "Selected pool and whole pool, test split"),
         "training": Table(found.training, "What training saw",
-                          note="Shares are of the groups rolled out; a useful group has rewards that differ."),
-        "forecast": Table(found.forecasts, "Zero-variance groups as the probe forecast them"),
+                          note="Shares are of the groups rolled out; a useful group has rewards that differ.",
+                          labels=_GROUP_LABELS, formats=_GROUP_FORMATS),
+        "forecast": Table(found.forecasts, "Zero-variance groups as the probe forecast them",
+                          labels=_GROUP_LABELS, formats=_GROUP_FORMATS),
         "failures": anatomy_as_table(found.failures),
         "warnings": Table(found.warnings, "Generations that serving reads otherwise than a person would",
                           formats={"pass_rate_with": ".3f", "pass_rate_without": ".3f"}, missing="none"),
