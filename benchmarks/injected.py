@@ -1,6 +1,6 @@
 """Injected faults: campaigns in which every attempt meets one, counted by place and kind.
 
-    python benchmarks/injected.py [--faults 1200] [--seed 1] [--at-once 16]
+    python benchmarks/injected.py [--faults 1200] [--seed 1] [--at-once 16] [--limit 4]
 
 Tool servers (forked, processes, remote over HTTP) and the endpoints of policy, user and judge go wrong in every way
 that tests/faults knows; real campaigns must make each a system error with its cause. Prints a table; the exit status
@@ -22,6 +22,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "tests" / "faults"), str(ROOT / "tests" / "sandbox")]
 
+import injection  # noqa: E402
 from injection import HANGS, Outcome, all_cases, run_cases  # noqa: E402
 from ledgers import descendants, gone, open_files  # noqa: E402
 
@@ -35,7 +36,9 @@ def main() -> int:
     parser.add_argument("--faults", type=int, default=1200)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--at-once", type=int, default=16)
+    parser.add_argument("--limit", type=float, default=4.0, help="seconds that a call may take")
     options = parser.parse_args()
+    injection.CALL = options.limit
     logging.getLogger("stamina").setLevel(logging.ERROR)
     rng, ok, everything = random.Random(options.seed), True, Counter()
     before, files = descendants(), open_files()

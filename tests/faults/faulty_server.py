@@ -64,7 +64,7 @@ FAULTS = {
     "stopped": lambda n: os.kill(os.getpid(), signal.SIGSTOP),
     "hang": lambda n: hang(),
     "hang_deaf": lambda n: (signal.signal(signal.SIGTERM, signal.SIG_IGN), hang()),
-    "late": lambda n: (time.sleep(min(SECONDS, 6)), text(n, "{}")),
+    "late": lambda n: (time.sleep(min(SECONDS, 15)), text(n, "{}")),
     "flood_lines": lambda n: flood(b"x" * 1023 + b"\n"),
     "flood_no_line": lambda n: flood(b"x" * 65536),
     "flood_notes": lambda n: flood(b'{"jsonrpc": "2.0", "method": "notifications/message"}\n' * 500),
