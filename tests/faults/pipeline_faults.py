@@ -13,17 +13,20 @@ import os
 import random
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from tbstudy.config import load_study
+from tbstudy.errors import StudyError
 from tbstudy.outcome import outcome, tables
+from tbstudy.report.build import freeze
 from tbstudy.store import key_of, read_lines
 
 HERE = Path(__file__).parent
@@ -158,7 +161,7 @@ class Bench:
         elif point.kind in ("kill", "kill_main", "kill_all"):
             assert ended.status in (-9, 0), f"{point}: {ended}"
         elif point.kind == "interrupt":
-            assert ended.status in (130, 0), f"{point}: {ended}"
+            assert ended.status == 130, f"{point}: {ended}"
         self.check_whole(case, point.part)
         return ended
 
@@ -195,8 +198,19 @@ class Bench:
                 continue  # compared by `snapshot` as a whole
             if name.endswith(("training.jsonl", "state.pt")):
                 whole(name, content)
+            elif name == "report.json" and b'"cut": true' in content:
+                self._check_refused(case)
             else:
                 assert plain(name, content) in good, f"{name}: neither the old nor the new file"
+
+    def _check_refused(self, case: Path) -> None:
+        """A report that was cut while it was written is not frozen."""
+        try:
+            freeze(case / "study", self.folder / "never", "never")
+        except StudyError as error:
+            assert "was cut" in str(error)
+        else:
+            raise AssertionError("a cut report was frozen")
 
     def _run(self, config: Path, case: Path, part: str, point: Point | None = None) -> Ended:
         case.mkdir(parents=True, exist_ok=True)
@@ -215,11 +229,16 @@ class Bench:
         # Output to a file: a killed process may leave workers that hold a pipe open.
         with open(self.folder / "output", "w+b") as out:
             process = subprocess.Popen(command, env=environment, stdout=out, stderr=subprocess.STDOUT,
-                                       start_new_session=True)
+                                       start_new_session=True, preexec_fn=_hear_interrupts)
             status = process.wait(timeout=900)
             out.seek(0)
             text = out.read().decode(errors="replace")
         return Ended(status, text, log.read_text())
+
+
+def _hear_interrupts() -> None:
+    """A shell's background job ignores Ctrl-C, and so would what it starts."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 @contextlib.contextmanager
@@ -296,7 +315,7 @@ def snapshot(case: Path, config: Path, part: str) -> dict[str, Any]:
         return found
     if part == "evaluate":
         shown = tables(outcome(study))
-        shown["training"].data.drop(columns="seconds", inplace=True)
+        shown["training"] = replace(shown["training"], data=shown["training"].data.drop(columns="seconds"))
         return {name: verdicts(study.folder / name) for name in APPENDED[1:]} | {
             "tables": {name: table.cells().to_csv() for name, table in shown.items()}}
     kept = {k: v for k, v in files(case).items() if k.split("/")[0] in ("tables", "figures", "report.json")}
