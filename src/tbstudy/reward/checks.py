@@ -73,6 +73,10 @@ class CheckRunner:
         try:
             child = self._take() or await self._start()
             out = await self._converse(child, request)
+            if child.used and out.get("lost"):
+                # The check before this one may have left a dying process behind: that is not this one's fault.
+                child = await self._start()
+                out = await self._converse(child, request)
         except BaseException:
             if child is not None:
                 child.kill()
@@ -172,6 +176,7 @@ class CheckRunner:
 
     def _put(self, child: _Child) -> None:
         if child.alive:
+            child.used = True
             with self._lock:
                 self._idle.append(child)
 
@@ -196,7 +201,7 @@ class CheckRunner:
             return {"kind": "ended", "how": f"it did not end within {self.timeout:g} s"}
         except (OSError, ValueError, EOFError, KeyError, TypeError) as error:
             child.kill()
-            return {"kind": "ended", "how": f"its process was lost ({error or type(error).__name__})"}
+            return {"kind": "ended", "lost": True, "how": f"its process was lost ({error or type(error).__name__})"}
 
     async def _answer(self, messages: list[dict[str, str]]) -> dict[str, str]:
         if self.model is None:
@@ -249,7 +254,7 @@ class _Child:
 
     def __init__(self, timeout: float, memory_mb: int):
         self.connection, theirs = socket.socketpair()
-        self.alive = True
+        self.alive, self.used = True, False
         self._reader = Reader(trusted=False)
         self._answered = False
         self._log = tempfile.TemporaryFile()
