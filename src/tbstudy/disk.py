@@ -43,6 +43,11 @@ def writing(path: Path) -> Iterator[None]:
             f"{_REMEDIES.get(number, 'look after that disk')} and start again: what is finished is kept") from error
 
 
+def no_room(error: BaseException) -> bool:
+    """Whether the disk takes no more: full, or the quota is spent."""
+    return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+
+
 def write_atomic(path: Path, data: bytes, lasting: bool = True) -> None:
     """Replace a file so that a reader sees the old or the new content, whole, whatever happens in between. `lasting`:
     when this returns, the new content also outlives a power cut.

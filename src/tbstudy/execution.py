@@ -16,6 +16,7 @@ from papermill.clientwrap import PapermillNotebookClient
 from papermill.engines import NBClientEngine, papermill_engines
 from papermill.exceptions import PapermillExecutionError
 
+from tbstudy.disk import no_room, writing
 from tbstudy.errors import StudyError
 
 ENGINE = "tbstudy"
@@ -29,10 +30,11 @@ def execute(notebook: Path, out: Path, parameters: dict[str, Any], folder: Path)
 
     Raises:
         PapermillExecutionError: a cell failed.
+        StudyError: the kernel died, or the disk is full.
         KeyboardInterrupt: Ctrl-C. The first one interrupts the cell that runs, a second one ends the kernel.
     """
     log = out.with_suffix(".log")
-    with log.open("wb") as errors, _interruptible() as run:
+    with writing(out), log.open("wb") as errors, _interruptible() as run:
         try:
             papermill.execute_notebook(
                 str(notebook), str(out), kernel_name="python3", progress_bar=False, parameters=parameters,
@@ -40,7 +42,7 @@ def execute(notebook: Path, out: Path, parameters: dict[str, Any], folder: Path)
         except Exception as error:
             if run.stopped:
                 raise KeyboardInterrupt from None
-            if isinstance(error, PapermillExecutionError):
+            if isinstance(error, PapermillExecutionError) or no_room(error):
                 raise
             kept = out.with_name(f"{notebook.stem}.kernel.log")
             os.replace(log, kept)

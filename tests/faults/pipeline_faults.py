@@ -215,28 +215,32 @@ class Bench:
     def _run(self, config: Path, case: Path, part: str, point: Point | None = None) -> Ended:
         case.mkdir(parents=True, exist_ok=True)
         environment = os.environ | {"TBSTUDY_PROGRESS": "lines", "SOURCE_DATE_EPOCH": "0"}
-        state, log = self.folder / "state", self.folder / "hit"
+        log = self.folder / "hit"
         log.write_text("")
         command = [sys.executable, str(HERE / "pipeline_stage.py"), str(config), str(case), part]
         if point is not None and point.kind != "small_disk":
-            state.write_bytes(bytes(16))
-            environment |= {
-                "LD_PRELOAD": str(self.library), "FAULT_FOLDER": str(case.resolve()), "FAULT_STATE": str(state),
-                "FAULT_LOG": str(log), "FAULT_KIND": "full" if point.kind == "full_again" else point.kind,
-                "FAULT_AT": str(point.at), "FAULT_PART": str(point.through)}
-            environment |= {"FAULT_ONLY": point.only} if point.only else {}
+            environment |= faulty(self.library, case, point, self.folder / "state", log)
             command += ["--again"] if point.kind == "full_again" else []
         # Output to a file: a killed process may leave workers that hold a pipe open.
         with open(self.folder / "output", "w+b") as out:
             process = subprocess.Popen(command, env=environment, stdout=out, stderr=subprocess.STDOUT,
-                                       start_new_session=True, preexec_fn=_hear_interrupts)
+                                       start_new_session=True, preexec_fn=hear_interrupts)
             status = process.wait(timeout=900)
             out.seek(0)
             text = out.read().decode(errors="replace")
         return Ended(status, text, log.read_text())
 
 
-def _hear_interrupts() -> None:
+def faulty(library: Path, case: Path, point: Point, state: Path, log: Path) -> dict[str, str]:
+    """The environment in which programs meet the fault in what they change below `case`."""
+    state.write_bytes(bytes(16))
+    return {"LD_PRELOAD": str(library), "FAULT_FOLDER": str(case.resolve()), "FAULT_STATE": str(state),
+            "FAULT_LOG": str(log), "FAULT_KIND": "full" if point.kind == "full_again" else point.kind,
+            "FAULT_AT": str(point.at), "FAULT_PART": str(point.through),
+            **({"FAULT_ONLY": point.only} if point.only else {})}
+
+
+def hear_interrupts() -> None:
     """A shell's background job ignores Ctrl-C, and so would what it starts."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 

@@ -6,9 +6,16 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import subprocess
+import sys
 
 import pytest
-from pipeline_faults import Bench, Point, compiler, small_disk
+from pipeline_faults import Bench, Point, build, compiler, faulty, small_disk, write_config
+from scripted_load import erring_policy
+
+from tbstudy.campaign import load_tasks, run_campaign
+from tbstudy.config import load_study
 
 pytestmark = [pytest.mark.study, pytest.mark.skipif(compiler() is None, reason="needs Linux and a C compiler")]
 
@@ -57,3 +64,24 @@ def test_report_on_a_disk_that_is_really_full(bench):
         bench.disturb(case, Point("report", "small_disk", 0, 0))
         enlarge(4 * end)
         bench.finish(case, "report")
+
+
+@pytest.mark.parametrize("point", [Point("band", "full", 3, 50, "write .running.02_band.ipynb"),
+                                   Point("band", "full", 1, 50, "write bands.csv"),
+                                   Point("band", "full", 1, 0, "rename 02_band.ipynb")], ids=lambda p: p.only)
+def test_a_notebook_out_of_disk_is_one_line_and_the_same_command_continues(tmp_path, point):
+    config, folder = write_config(tmp_path / "config"), tmp_path / "case" / "study"
+    study = load_study(config, folder)
+    run_campaign(study, load_tasks(study, "candidates"), 3, folder / "probe.jsonl", name="base", stage="probe",
+                 policy=erring_policy(), at_once=4)
+    command = [sys.executable, "-m", "tbstudy.cli", "run", str(config), "--study", str(folder), "--stages", "band"]
+    fault = faulty(build(tmp_path), folder, point, tmp_path / "state", tmp_path / "hit")
+    cut = subprocess.run(command, env=os.environ | fault, capture_output=True, text=True, timeout=600)
+    said = [line for line in cut.stderr.splitlines() if line.strip() and not line.startswith("band: ")]
+    assert cut.returncode == 2 and len(said) == 1 and (tmp_path / "hit").read_text(), cut.stderr
+    assert said[0].startswith("tbstudy: ") and str(folder) in said[0] and "No space left" in said[0]
+    assert "free space" in said[0] and "start again" in said[0]
+    assert not (folder / "notebooks" / "02_band.ipynb").exists() and not (folder / "stages.json").exists()
+    whole = subprocess.run(command, env=os.environ, capture_output=True, text=True, timeout=600)
+    assert whole.returncode == 0, whole.stderr
+    assert [p.name for p in (folder / "notebooks").iterdir()] == ["02_band.ipynb"], "nothing half-written stays"
