@@ -138,3 +138,26 @@ def test_published_report_command(tmp_path, capsys):
             "first_table_3_reliable_cost"} <= set(manifest["tables"])  # fmt: skip
     assert "training_setup.yaml" in manifest["data"]
     assert (target / "report.html").stat().st_size < 3_000_000
+
+
+def test_a_cut_report_is_not_frozen_until_it_is_written_to_its_end(study, tmp_path):
+    def table(value):
+        return Table(pd.DataFrame({"metric": ["pass@1"], "value": [value]}), "Outcome")
+
+    with pytest.raises(KeyboardInterrupt), StudyReport(study) as report:
+        report.table("outcome", table(0.7))
+        raise KeyboardInterrupt
+    with pytest.raises(StudyError, match=r"report\.json: the analyse stage was cut"):
+        freeze(study, tmp_path / "reports", "laptop")
+    with StudyReport(study) as report:
+        report.table("outcome", table(0.8))
+    target = freeze(study, tmp_path / "reports", "laptop")
+    assert target.name == "v1" and "0.8" in (target / "tables" / "outcome.csv").read_text()
+    assert len(json.loads((study / "report.json").read_text())["entries"]) == 4
+
+
+def test_a_notebook_that_a_killed_run_was_executing_is_not_frozen(study, tmp_path):
+    (study / "notebooks").mkdir()
+    (study / "notebooks" / ".running.02_band.ipynb").write_text("{")
+    target = freeze(study, tmp_path / "reports", "laptop")
+    assert [p.name for p in (target / "notebooks").iterdir()] == ["01_probe.ipynb"]
