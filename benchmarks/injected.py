@@ -71,7 +71,8 @@ def show(name: str, outcome: Outcome) -> None:
     for (place, kind), row in outcome.rows.items():
         places.setdefault(place, Counter()).update(row)
         kinds.setdefault(place, set()).add(kind)
-    print(f"\n{name}: {outcome.seconds:.0f} s, longest attempt {outcome.slowest:.1f} s, {outcome.controls} without a fault")
+    print(f"\n{name}: {outcome.seconds:.0f} s, longest attempt {outcome.slowest:.1f} s, "
+          f"{outcome.controls} without a fault")
     print(f"{'place':24}{'kinds':>6}{'injected':>10}{'system errors':>15}{'verdicts':>10}{'hangs':>7}")
     for place, row in sorted(places.items()):
         print(f"{place:24}{len(kinds[place]):6}{row['injected']:10}{row['system_error']:15}{row['verdict']:10}"

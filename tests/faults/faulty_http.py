@@ -19,7 +19,8 @@ Writer = asyncio.StreamWriter
 
 
 def head(status: int = 200, kind: str = "application/json", **headers: Any) -> bytes:
-    lines = [f"HTTP/1.1 {status} S", f"Content-Type: {kind}", *(f"{k.replace('_', '-')}: {v}" for k, v in headers.items())]
+    lines = [f"HTTP/1.1 {status} S", f"Content-Type: {kind}",
+             *(f"{k.replace('_', '-')}: {v}" for k, v in headers.items())]
     return ("\r\n".join(lines) + "\r\n\r\n").encode()
 
 

@@ -1,8 +1,8 @@
 """Campaigns in which every attempt meets one fault, and what became of each.
 
-A *case* is where and what: `server` (at init, call, ...), `policy` (at a turn), `user`, `judge` or `remote`, and a kind.
-Each becomes a task of a dataset; the campaign is `tbstudy.campaign.run_campaign` over real server processes and real
-HTTP servers. Attempts without a fault run beside them and must pass.
+A *case* is where and what: `server` (at init, call, ...), `policy` (at a turn), `user`, `judge` or `remote`, and a
+kind. Each becomes a task of a dataset; the campaign is `tbstudy.campaign.run_campaign` over real server processes and
+real HTTP servers. Attempts without a fault run beside them and must pass.
 """
 
 from __future__ import annotations
@@ -57,7 +57,8 @@ def all_cases(*parties: str) -> list[Case]:
     """Every kind of fault at every point where it is one."""
     found = []
     if "server" in parties:
-        found += [Case("server", place, kind) for place in faulty_server.PLACES for kind in faulty_server.kinds_at(place)]
+        found += [Case("server", place, kind) for place in faulty_server.PLACES
+                  for kind in faulty_server.kinds_at(place)]
     if "remote" in parties:
         found += [Case("remote", place, kind) for place in ("initialize", "init", "call", "effects") for kind in REMOTE]
     if "policy" in parties:

@@ -9,7 +9,6 @@ import os
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -54,7 +53,8 @@ def leaking_files(folder):
 
 def in_words(request):
     """A server that repeats all it was sent, key included, and refuses."""
-    return whole(json.dumps({"error": {"message": "Incorrect API key provided: " + " ".join(KEYS.values())}}).encode(), 500)
+    message = "Incorrect API key provided: " + " ".join(KEYS.values())
+    return whole(json.dumps({"error": {"message": message}}).encode(), 500)
 
 
 class Watch:
@@ -108,7 +108,8 @@ def test_a_campaign_whose_servers_repeat_the_keys(tmp_path, keys, caplog, capfd)
             FaultyHttp("judge", {}, turns["judge"]) as judge, stamina.set_testing(True, attempts=9, cap=True), \
             Watch() as watch:
         file = write_study(tmp_path, {"policy": policy.url, "user": user.url, "judge": judge.url})
-        study = load_study(file, tmp_path / "run", sandbox__transport="forked" if sys.platform == "linux" else "inprocess")
+        transport = "forked" if sys.platform == "linux" else "inprocess"
+        study = load_study(file, tmp_path / "run", sandbox__transport=transport)
         tasks = campaign.load_tasks(study, "candidates")
         result = campaign.run_campaign(study, tasks, 1, tmp_path / "run" / "r.jsonl", name="base", stage="probe")
         assert any(KEYS["POLICY_KEY"] in head for head in policy.heads), "the key was really sent"
@@ -159,7 +160,8 @@ def test_a_pasted_key_is_refused_without_being_shown(keys):
         with pytest.raises(StudyError) as error:
             Endpoint.of({"base_url": "http://host/v1", "model": "m", **wrong})
         assert leaks(str(error.value)) == []
-    assert leaks(repr(Client(Endpoint(base_url="http://h/v1", model="m", api_key_env="USER_KEY"), "user").endpoint)) == []
+    client = Client(Endpoint(base_url="http://h/v1", model="m", api_key_env="USER_KEY"), "user")
+    assert leaks(repr(client.endpoint)) == leaks(repr(client)) == []
 
 
 def test_tool_servers_get_the_keys_that_are_meant_for_them(tmp_path, keys):
@@ -172,8 +174,8 @@ def test_tool_servers_get_the_keys_that_are_meant_for_them(tmp_path, keys):
     faulty = Path(__file__).parent / "faulty_server.py"
     server = tmp_path / "telling_server.py"
     server.write_text(f"import sys, os\nsys.path.insert(0, {str(faulty.parent)!r})\nimport json, faulty_server as f\n"
-                      "real = f.text\nf.text = lambda n, value: real(n, json.dumps(dict(os.environ)) if 'noted' in value "
-                      "else value)\nif __name__ == '__main__':\n    f.main()\n")
+                      "real = f.text\nf.text = lambda n, value: real(n, json.dumps(dict(os.environ)) "
+                      "if 'noted' in value else value)\nif __name__ == '__main__':\n    f.main()\n")
     path = tmp_path / "servers.yaml"
     path.write_text(yaml.safe_dump({"servers": {"notes": {
         "command": ["{python}", "-m", "telling_server"], "cwd": ".", "env": {"MINE": "Bearer {env[HF_TOKEN]}"}}}}))
@@ -203,7 +205,7 @@ def test_tool_servers_get_the_keys_that_are_meant_for_them(tmp_path, keys):
 
 
 def test_a_notebook_and_what_the_run_leaves(tmp_path, keys):
-    """The probe notebook over endpoints, by papermill in a kernel of its own: notebook, configuration, records, marks."""
+    """The probe notebook over endpoints, by papermill in a kernel of its own: all files that it leaves."""
     with FaultyHttp("policy", {}, lambda r: whole(chat("Keys: " + " ".join(KEYS.values()) + " <DONE>"))) as policy, \
             FaultyHttp("judge", {}, lambda r: whole(chat("Yes"))) as judge, Watch() as watch:
         file = write_study(tmp_path, {"policy": policy.url, "user": judge.url, "judge": judge.url})
@@ -219,7 +221,8 @@ def test_a_notebook_and_what_the_run_leaves(tmp_path, keys):
 
 
 def test_what_is_taken_for_a_key(tmp_path, keys):
-    for name in ("OPENAI_API_KEY", "HF_TOKEN", "aws_secret_access_key", "DB_PASSWORD", "KEY", "MY_AUTH", "GCP_CREDENTIALS"):
+    for name in ("OPENAI_API_KEY", "HF_TOKEN", "aws_secret_access_key", "DB_PASSWORD", "KEY", "MY_AUTH",
+                 "GCP_CREDENTIALS"):
         assert secrets.is_secret_name(name)
     for name in ("PATH", "TOKENIZERS_PARALLELISM", "KEYBOARD", "AUTHOR", "MONKEY", "SSH_AGENT_PID", "HOME"):
         assert not secrets.is_secret_name(name)
@@ -240,10 +243,11 @@ def test_the_repository_holds_no_key():
     """Committed files, notebooks and recorded data too: nothing that looks like a service's key."""
     import re
 
-    patterns = re.compile(rb"\b(sk-[A-Za-z0-9]{20,}|sk-(proj|ant)-[A-Za-z0-9_-]{20,}|hf_[A-Za-z0-9]{30,}|ghp_[A-Za-z0-9]{30,}"
-                          rb"|AKIA[0-9A-Z]{16}|xox[bp]-[0-9A-Za-z-]{20,}|eyJhbGciOi[A-Za-z0-9_-]{20,})"
+    patterns = re.compile(rb"\b(sk-[A-Za-z0-9]{20,}|sk-(proj|ant)-[A-Za-z0-9_-]{20,}|hf_[A-Za-z0-9]{30,}"
+                          rb"|ghp_[A-Za-z0-9]{30,}|AKIA[0-9A-Z]{16}|xox[bp]-[0-9A-Za-z-]{20,}"
+                          rb"|eyJhbGciOi[A-Za-z0-9_-]{20,})"
                           rb"|-----BEGIN [A-Z ]*PRIVATE KEY-----")
-    began, read = time.monotonic(), 0
+    read = 0
     for path in ROOT.rglob("*"):
         parts = path.relative_to(ROOT).parts
         if path.is_file() and not path.is_symlink() and parts[0] not in (".git", ".venv", "runs", "build") and (
@@ -251,4 +255,4 @@ def test_the_repository_holds_no_key():
             data, read = path.read_bytes(), read + 1
             found = patterns.search(data)
             assert found is None, f"{path}: {found[0][:8]!r}..."
-    assert read > 200 and time.monotonic() - began < 120
+    assert read > 200

@@ -234,7 +234,7 @@ def end_all(own: dict[str, bool]) -> None:
 
 
 def end_tree(pid: str) -> None:
-    """Kill all processes below one. They are stopped first: what is stopped does not fork while others are looked for."""
+    """Kill all processes below one. They are stopped first: what is stopped does not fork meanwhile."""
     stopped: set[str] = set()
     while True:
         new = [p for p in descendants(1 << 20, pid) if p not in stopped]

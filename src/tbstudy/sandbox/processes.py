@@ -101,7 +101,8 @@ class Keeper:
     """The process that starts servers, reaps them, and kills them all when this process goes away.
 
     With a `module`, servers are forks of a process of `python` that has imported it; otherwise each start runs a
-    command. `env` and `cwd` hold for the keeper and what it starts, which gets our environment without keys; `clock` freezes the clock of a module's package.
+    command. `env` and `cwd` hold for the keeper and what it starts, which gets our environment without keys;
+    `clock` freezes the clock of a module's package.
     """
 
     def __init__(self, python: str = sys.executable, module: str | None = None, arguments: Sequence[str] = (),
@@ -186,7 +187,8 @@ class Keeper:
             with theirs:
                 self.process = subprocess.Popen(
                     command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=log,
-                    pass_fds=(theirs.fileno(),), env={**without_secrets(), **self.env}, cwd=self.cwd, start_new_session=True)
+                    pass_fds=(theirs.fileno(),), env={**without_secrets(), **self.env}, cwd=self.cwd,
+                    start_new_session=True)
         except OSError as error:
             control.close()
             log.close()

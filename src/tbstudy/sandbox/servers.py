@@ -83,7 +83,8 @@ def _spec(name: str, value: Any, where: str, python: str, folder: Path,
         if transport != "streamable-http":
             raise StudyError(f"{where}: field 'transport' must be streamable-http, it is {transport!r}")
         if value.get("credential") is not None:
-            raise StudyError(f"{where}: field 'credential' is not supported; put a token into 'headers', as '{{env[NAME]}}'")
+            raise StudyError(f"{where}: field 'credential' is not supported; put a token into 'headers', as "
+                             "'{env[NAME]}'")
         return ServerSpec(name, kind, url=url, headers=_texts(value, "headers", where), transport=transport)
     command = value.get("command")
     if not isinstance(command, list) or not command or not all(isinstance(c, str) for c in command):
