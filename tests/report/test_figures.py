@@ -145,11 +145,16 @@ def test_transition_counts_in_the_title():
     assert "5 tasks pass more often, 2 less often,\n7 as often" in texts(figures.transition_heatmap(matrix))
 
 
+def test_training_that_has_not_begun_says_so():
+    figure = figures.training_curves(training().head(0))
+    assert [text.get_text() for text in figure.axes[0].texts] == ["No update recorded yet."]
+
+
 @pytest.mark.parametrize(
     ("draw", "says"),
     [
         (lambda: figures.probe_histogram(pd.DataFrame({"k": [1]})), "lacks the columns"),
-        (lambda: figures.training_curves(training().head(0)), "nothing to draw"),
+        (lambda: figures.training_curves(training().drop(columns="mean_reward")), "lacks the columns"),
         (lambda: figures.dumbbell(summary(), "base", "other"), "no rows for policy 'other'"),
         (lambda: figures.case_strips(strips(), outcomes=("pass",)), "list every outcome"),
     ],
