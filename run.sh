@@ -28,7 +28,7 @@ fi
 mark=.venv/.installed
 want=$(cat requirements.lock pyproject.toml | cksum)
 if [ ! -f "$mark" ] || [ "$(cat "$mark")" != "$want" ]; then
-  echo "run.sh: installing pinned packages into .venv (once)" >&2
+  echo "run.sh: installing pinned packages into .venv (once, about 2 GB, some minutes without a word)" >&2
   [ -x .venv/bin/python ] || "$python" -m venv .venv
   .venv/bin/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
   .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps -e .

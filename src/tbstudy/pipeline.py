@@ -19,7 +19,7 @@ import yaml
 from tbstudy.config import Study
 from tbstudy.errors import StudyError
 from tbstudy.progress import MODE
-from tbstudy.stages import planned
+from tbstudy.stages import check_belongs, planned
 from tbstudy.store import write_atomic
 
 STAGES = ("probe", "band", "select", "train", "evaluate", "analyse")
@@ -83,6 +83,7 @@ def run_study(study: Study, stages: Sequence[str] = STAGES, *, force: bool = Fal
     if unknown:
         raise StudyError(f"unknown stage {unknown[0]!r}; stages are {', '.join(STAGES)}")
     results = []
+    check_belongs(study)  # before config.yaml says something else than what made the records
     config = _write_config(study)
     for stage in (s for s in STAGES if s in stages):
         out = study.folder / "notebooks" / notebook_of(study, stage).name

@@ -21,7 +21,7 @@ from tbstudy.evaluation.api import Campaign, load_campaign
 from tbstudy.processes import die_with_parent, exclusive
 from tbstudy.progress import Progress
 from tbstudy.selection import PoolManifest, load_pool, select_pool
-from tbstudy.store import write_atomic
+from tbstudy.store import read_lines, write_atomic
 from tbstudy.tasks.loader import load_list
 from tbstudy.training import identity
 
@@ -71,7 +71,8 @@ def probe_attempts(study: Study) -> pd.DataFrame:
     """The probe's attempts, one row each.
 
     Raises:
-        StudyError: the probe is not complete, with what is missing.
+        StudyError: the probe is not complete, with what is missing; its attempts were made under another
+            configuration; or every one of them is a system error, with the first.
     """
     uids = [t.uid for t in load_tasks(study, "candidates")]
     campaign = load_campaign(stored(study, PROBE), uids=uids, repeats=study.config.probe.attempts, policy="base",
@@ -80,7 +81,35 @@ def probe_attempts(study: Study) -> pd.DataFrame:
     if campaign.coverage.missing:
         raise StudyError(f"{stored(study, PROBE)}: {len(campaign.coverage.missing)} attempts were never made, first "
                          f"{campaign.coverage.missing[0]}; run the probe stage to the end")
-    return campaign.attempts
+    check_belongs(study)
+    attempts = campaign.attempts
+    if len(attempts) and attempts.system_error.all():
+        raise StudyError(f"{stored(study, PROBE)}: all {len(attempts)} attempts are system errors, no task was tried. "
+                         f"The first: {_first_error(stored(study, PROBE))}. Put that right, then play them again: "
+                         "tbstudy run ... --repair, or REPAIR = True in the notebook")
+    return attempts
+
+
+def check_belongs(study: Study) -> None:
+    """The study's folder holds no probe of another configuration.
+
+    Raises:
+        StudyError: naming both configurations.
+    """
+    file, here = stored(study, PROBE), study.rollout_hash()
+    _, first = next(iter(read_lines(file)), (0, None)) if file.exists() else (0, None)
+    theirs = first and first["metadata"].get("config_hash")
+    if theirs and theirs != here:
+        raise StudyError(f"{file}: these attempts were made under configuration {theirs}, this study has {here} (seed, "
+                         "sampling, dataset, sandbox, user and checkpoint count); use another study folder, or the "
+                         "configuration that made them")
+
+
+def _first_error(path: Path) -> str:
+    for _, record in read_lines(path):
+        if error := record["metadata"].get("error"):
+            return f"{record['uid']}: {error.get('type')}: {str(error.get('message'))[:300]}"
+    return "without a message"
 
 
 def task_to_read(table: pd.DataFrame) -> str:
