@@ -136,7 +136,7 @@ def test_retry_after_is_obeyed_with_jitter_and_bounded(server, pauses):
                      status(429, Retry_After="soon")]
     one = client(server, max_pause_seconds=0.5)
     assert ask(one).message.content == "fine"
-    assert 0.4 <= pauses[0] <= 0.6 and 0.2 <= pauses[1] <= 0.4 and 0.5 <= pauses[2] <= 1.5 and pauses[3] <= 0.5
+    assert 0.4 <= pauses[0] <= 0.6 and 0.2 <= pauses[1] <= 0.4 and 0.5 <= pauses[2] <= 1.5 and pauses[3] <= 0.5 + 1e-9
     assert one.meter.of("policy").retries == 4
     server.faults = [status(429, Retry_After="0.01")] * 5
     ask(one)
