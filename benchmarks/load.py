@@ -70,11 +70,11 @@ def run(args: argparse.Namespace, folder: Path) -> None:
 
     watcher = threading.Thread(target=watch, daemon=True)
     watcher.start()
-    # Whole rounds over all tasks, then the rest: the same campaign goes on over the first tasks.
+    # One round first, in which every task's world is prepared once and for all; then whole rounds; then the rest.
     rounds, rest = divmod(args.episodes, len(tasks))
     options = {"name": args.policy, "stage": "load", "progress": advance} | (
         {"policy": erring_policy(), "at_once": args.at_once} if args.policy == "scripted" else {})
-    for part, repetitions in ((tasks, rounds), (tasks[:rest], rounds + 1)):
+    for part, repetitions in ((tasks, min(1, rounds)), (tasks, rounds), (tasks[:rest], rounds + 1)):
         first = True
         if part and repetitions:
             run_campaign(study, part, repetitions, store, **options)

@@ -105,6 +105,7 @@ class Bench:
         self.library = build(folder)
         self.changes: dict[str, list[str]] = {}
         self.after: dict[str, dict[str, Any]] = {}
+        self.sizes: dict[str, tuple[int, int]] = {}
         base = folder / "base"
         for part in PARTS:
             if part == "report" and older:
@@ -116,10 +117,8 @@ class Bench:
                 raise RuntimeError(f"the undisturbed run failed: {ended.output}")
             self.changes[part] = ended.hit.splitlines()
             self.after[part] = snapshot(base, self.config, part)
+            self.sizes[part] = disk_size(self._start(part)), disk_size(base)
         self.before = {part: files(self._start(part)) for part in PARTS}
-        starts = {part: disk_size(self._start(part)) for part in PARTS}
-        self.sizes = dict(zip(PARTS, zip(starts.values(), [*list(starts.values())[1:], disk_size(base)], strict=True),
-                              strict=True))
         self.final = files(base)
 
     def _start(self, part: str) -> Path:
