@@ -28,6 +28,14 @@ def test_the_committed_configuration_loads():
     assert [b.name for b in study.config.bands] == ["rarely", "hard", "medium", "often", "nearly_always"]
 
 
+@pytest.mark.parametrize(("key", "start"), [("dataset", "`root`"), ("candidates", "the dataset"),
+                                            ("servers", "the dataset")])
+def test_a_path_that_leads_nowhere_is_told_by_its_key(tmp_path, key, start):
+    path = changed(tmp_path, lambda raw: raw.update({key: "data/nowhere"}))
+    with pytest.raises(StudyError, match=f"key '{key}' = 'data/nowhere': .*nowhere does not exist .*starts at {start}"):
+        load_study(path).existing(key)
+
+
 @pytest.mark.parametrize(("edit", "named"), [
     (lambda raw: raw["probe"].update(atempts=4), "probe.atempts"),
     (lambda raw: raw.update(sed=1), "'sed'"),

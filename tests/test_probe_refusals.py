@@ -2,6 +2,8 @@
 
 import gzip
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,7 @@ from tbstudy import stages
 from tbstudy.config import load_study
 from tbstudy.errors import StudyError
 from tbstudy.pipeline import run_study
+from tbstudy.processes import exclusive
 
 ROOT = Path(__file__).parents[1]
 CONFIG, RECORDED = ROOT / "configs" / "laptop.yaml", ROOT / "data" / "recorded" / "laptop" / "probe.jsonl.gz"
@@ -52,3 +55,19 @@ def test_a_probe_of_system_errors_alone_says_what_went_wrong(tmp_path, records):
         stages.probe_attempts(load_study(CONFIG, tmp_path / "study"))
     assert "all 2112 attempts are system errors" in str(told.value)
     assert "policy: ConnectError: nobody at port 8000" in str(told.value) and "--repair" in str(told.value)
+
+
+def test_a_stage_names_the_one_to_run_first(tmp_path):
+    study = load_study(CONFIG, tmp_path / "study")
+    for stage, first in ((stages.band, "probe"), (stages.pool_of, "select"), (stages.training_plan, "select")):
+        with pytest.raises(StudyError, match=f"not there yet; run the stage {first} first"):
+            stage(study)
+
+
+def test_a_second_run_of_a_study_is_refused_before_it_starts_a_notebook(tmp_path):
+    folder = tmp_path / "study"
+    with exclusive(folder, name=".run.lock"):
+        done = subprocess.run([sys.executable, "-m", "tbstudy.cli", "run", str(CONFIG), "--study", str(folder)],
+                              capture_output=True, text=True, cwd=ROOT, timeout=300)
+    assert done.returncode == 2 and done.stderr.startswith(f"tbstudy: {folder}: another process is working here")
+    assert [file.name for file in folder.iterdir()] == [".run.lock"]

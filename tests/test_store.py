@@ -51,6 +51,18 @@ def test_a_clean_key_is_stored_once(tmp_path):
         RecordStore(tmp_path / "r.jsonl", "base", "c0")
 
 
+def test_what_is_wrong_with_a_line_and_what_to_do_about_it(tmp_path):
+    path, line = tmp_path / "r.jsonl", json.dumps(record(repetition=7))
+    path.write_text(f"{line}\n{line}\n")
+    with pytest.raises(StudyError, match=r":2: attempt 7 of task a.py:t by policy 'base' is stored twice; remove one"):
+        RecordStore(path, "base", "c0")
+    path.write_text(f"{line}\n{line[:40]}\n{line}\n")
+    with pytest.raises(StudyError, match=":2: not a record: .*; remove the line, and the command"):
+        RecordStore(path, "base", "c0")
+    path.write_text(f"{line}\n")
+    assert RecordStore(path, "base", "c0").done() == {("base", "a.py:t", 7)}
+
+
 def test_another_configuration_is_refused_for_the_same_policy_only(tmp_path):
     path = tmp_path / "r.jsonl"
     RecordStore(path, "base", "c0").append([record()])

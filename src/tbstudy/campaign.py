@@ -57,9 +57,8 @@ class CampaignResult:
 
 def load_tasks(study: Study, which: str) -> list[Task]:
     """The tasks of a list of the configuration, `candidates` or `benchmark`."""
-    root = study.path(study.config.dataset)
-    uids = load_list(root / getattr(study.config, which))
-    tasks = load_dataset(root, uids).tasks
+    uids = load_list(study.existing(which))
+    tasks = load_dataset(study.existing("dataset"), uids).tasks
     return [tasks[uid] for uid in uids]
 
 
@@ -67,7 +66,7 @@ def open_sandbox(study: Study) -> Sandbox:
     """The configured way to run the dataset's tool servers."""
     config = study.config.sandbox
     python = None if config.python == "{python}" else config.python
-    servers = read_servers(study.path(study.config.dataset) / study.config.servers, python)
+    servers = read_servers(study.existing("servers"), python)
     return transports.open_sandbox(config.transport, servers, call_seconds=config.call_seconds,
                                    proxy_url=config.proxy_url)
 
@@ -192,7 +191,7 @@ class WavePlayer:
         if like is not None:
             self.dataset, self.sandbox, self.user, self.checks = like.dataset, like.sandbox, like.user, like.checks
             return
-        self.dataset: Dataset = load_dataset(study.path(study.config.dataset))
+        self.dataset: Dataset = load_dataset(study.existing("dataset"))
         self.sandbox, self.user, self.checks = open_sandbox(study), open_user(study), open_checks(study)
 
     def play(self, attempts: Sequence[Attempt]) -> list[tuple[Episode, Verdict | None]]:

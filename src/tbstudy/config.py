@@ -171,6 +171,21 @@ class Study:
         """A path of the configuration."""
         return self.root / relative
 
+    def existing(self, key: str) -> Path:
+        """The file or folder that the key `dataset`, or a key whose path lies in the dataset (`candidates`,
+        `benchmark`, `servers`), names.
+
+        Raises:
+            StudyError: it is not there; naming the key and where a relative path starts.
+        """
+        value = getattr(self.config, key)
+        base = self.root if key == "dataset" else self.existing("dataset")
+        if not (base / value).exists():
+            raise StudyError(f"{self.file}: key {key!r} = {value!r}: {base / value} does not exist (" + (
+                "the path starts at `root`, which starts at the configuration's folder)" if key == "dataset" else
+                "the path starts at the dataset)"))
+        return base / value
+
     @property
     def checkpoint(self) -> Path | None:
         """The base policy's folder, None behind an endpoint."""
@@ -190,7 +205,7 @@ class Study:
             "user": c.user.model_dump(mode="json", exclude={"endpoint": OPERATIONAL}),
             **({} if c.judge.endpoint is None else
                {"judge": c.judge.model_dump(mode="json", exclude={"endpoint": OPERATIONAL})}),
-            "sandbox": c.sandbox.model_dump(mode="json"), "dataset": tree_hash(self.path(c.dataset)),
+            "sandbox": c.sandbox.model_dump(mode="json"), "dataset": tree_hash(self.existing("dataset")),
             "weights": tree_hash(weights) if weights is not None else None})
 
     def section_hash(self, *sections: str) -> str:

@@ -18,6 +18,7 @@ import yaml
 
 from tbstudy.config import Study
 from tbstudy.errors import StudyError
+from tbstudy.processes import exclusive
 from tbstudy.progress import MODE
 from tbstudy.stages import check_belongs, planned
 from tbstudy.store import write_atomic
@@ -64,6 +65,8 @@ def fingerprint(study: Study, stage: str) -> str:
     return digest.hexdigest()[:16]
 
 
+#: Held by a whole `run_study`, so that a second one of the same study is refused before it starts a notebook.
+_RUN_LOCK = ".run.lock"
 #: Stages whose notebook has the parameter REPAIR.
 REPAIRABLE = ("probe", "evaluate")
 
@@ -76,12 +79,17 @@ def run_study(study: Study, stages: Sequence[str] = STAGES, *, force: bool = Fal
     plays the system errors of probe and evaluation again.
 
     Raises:
-        StudyError: a notebook failed, with its cell's message.
+        StudyError: a notebook failed, with its cell's message, or another process runs this study.
         KeyboardInterrupt: Ctrl-C; what is finished is stored, the notebook so far lies beside as `.failed.ipynb`.
     """
     unknown = [s for s in stages if s not in STAGES]
     if unknown:
         raise StudyError(f"unknown stage {unknown[0]!r}; stages are {', '.join(STAGES)}")
+    with exclusive(study.folder, wait_seconds=1.0, name=_RUN_LOCK):
+        return _run_stages(study, stages, force, repair, show)
+
+
+def _run_stages(study: Study, stages: Sequence[str], force: bool, repair: bool, show: bool) -> list[StageResult]:
     results = []
     check_belongs(study)  # before config.yaml says something else than what made the records
     config = _write_config(study)

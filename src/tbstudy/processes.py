@@ -30,13 +30,14 @@ def die_with_parent() -> None:
 
 
 @contextlib.contextmanager
-def exclusive(folder: Path, wait_seconds: float = 30.0) -> Iterator[None]:
-    """Hold `folder` alone. A predecessor that was killed gets `wait_seconds` for its orphans to end.
+def exclusive(folder: Path, wait_seconds: float = 30.0, name: str = ".lock") -> Iterator[None]:
+    """Hold `folder` alone among those who ask for the lock `name` in it. A predecessor that was killed gets
+    `wait_seconds` for its orphans to end.
 
     Raises:
         StudyError: another process keeps working in the folder, or it cannot be written.
     """
-    file = folder / ".lock"
+    file = folder / name
     deadline = time.monotonic() + wait_seconds
     with writing(file):
         make_folder(folder)

@@ -21,7 +21,7 @@ from tbstudy.evaluation.api import Campaign, load_campaign
 from tbstudy.processes import die_with_parent, exclusive
 from tbstudy.progress import Progress
 from tbstudy.selection import PoolManifest, load_pool, select_pool
-from tbstudy.store import read_lines, write_atomic
+from tbstudy.store import named, read_lines, write_atomic
 from tbstudy.tasks.loader import load_list
 from tbstudy.training import identity
 
@@ -39,6 +39,18 @@ def stored(study: Study, name: str) -> Path:
     """A records file of the study, gzipped or not."""
     packed = study.folder / f"{name}.gz"
     return packed if packed.exists() else study.folder / name
+
+
+def _made(path: Path, stage: str) -> Path:
+    """`path`, which a stage before this one writes.
+
+    Raises:
+        StudyError: it is not there; naming the stage to run.
+    """
+    if not path.exists():
+        raise StudyError(f"{path}: not there yet; run the stage {stage} first (`tbstudy run CONFIG` runs what is "
+                         "missing, in order)")
+    return path
 
 
 def bands_of(study: Study) -> tuple[Band, ...]:
@@ -71,16 +83,17 @@ def probe_attempts(study: Study) -> pd.DataFrame:
     """The probe's attempts, one row each.
 
     Raises:
-        StudyError: the probe is not complete, with what is missing; its attempts were made under another
-            configuration; or every one of them is a system error, with the first.
+        StudyError: there is no probe, or it is not complete, with what is missing; its attempts were made under
+            another configuration; or every one of them is a system error, with the first.
     """
+    _made(stored(study, PROBE), "probe")
     uids = [t.uid for t in load_tasks(study, "candidates")]
     campaign = load_campaign(stored(study, PROBE), uids=uids, repeats=study.config.probe.attempts, policy="base",
                              allow_incomplete=True)
     # A system error costs a task one clean attempt; an attempt that was never made is a hole in the probe.
     if campaign.coverage.missing:
         raise StudyError(f"{stored(study, PROBE)}: {len(campaign.coverage.missing)} attempts were never made, first "
-                         f"{campaign.coverage.missing[0]}; run the probe stage to the end")
+                         f"{named(campaign.coverage.missing[0])}; run the probe stage to the end")
     check_belongs(study)
     attempts = campaign.attempts
     if len(attempts) and attempts.system_error.all():
@@ -147,7 +160,7 @@ def select(study: Study) -> PoolManifest:
 
 def pool_of(study: Study) -> PoolManifest:
     """The selected pool."""
-    return load_pool(study.folder / POOL)
+    return load_pool(_made(study.folder / POOL, "select"))
 
 
 def arm_uids(pool: PoolManifest, arm: str) -> list[str]:
@@ -313,6 +326,9 @@ def evaluate(study: Study, repair: bool = False) -> pd.DataFrame:
     plan, attempts = evaluation_plan(study), study.config.evaluate.attempts
     tasks = {which: evaluation_tasks(study, which) for which in ("test", "benchmark")}
     rows = []
+    for p in plan:
+        if p.checkpoint is not None:
+            _made(p.checkpoint / "model.safetensors", "train")
     total = sum(len(tasks[p.tasks]) for p in plan) * attempts
     with Progress("evaluate", total, study.folder) as progress, Workers(study) as workers:
         for p in plan:
@@ -329,12 +345,12 @@ def planned(study: Study, stage: str) -> int | None:
     where the stage before it has not been run."""
     config = study.config
     if stage == "probe":
-        return len(load_list(study.path(config.dataset) / config.candidates)) * config.probe.attempts
+        return len(load_list(study.existing("candidates"))) * config.probe.attempts
     if stage == "train":
         return config.train.updates * len(config.train.arms) if config.train.backend == "local" else None
     if stage == "evaluate" and (study.folder / POOL).is_file():
         sizes = {"test": len(pool_of(study).uids("test")),
-                 "benchmark": len(load_list(study.path(config.dataset) / config.benchmark))}
+                 "benchmark": len(load_list(study.existing("benchmark")))}
         return sum(sizes[p.tasks] for p in evaluation_plan(study)) * config.evaluate.attempts
     return None
 
@@ -342,6 +358,6 @@ def planned(study: Study, stage: str) -> int | None:
 def campaign_of(study: Study, policy: str, which: str) -> Campaign:
     """One policy's attempts on the test split or the benchmark, coverage checked."""
     uids = [t.uid for t in evaluation_tasks(study, which)]
-    return load_campaign(stored(study, EVALUATION[which]), uids=uids, repeats=study.config.evaluate.attempts,
+    return load_campaign(_made(stored(study, EVALUATION[which]), "evaluate"), uids=uids, repeats=study.config.evaluate.attempts,
                          policy=policy)
 

@@ -29,6 +29,12 @@ def key_of(record: dict[str, Any]) -> Key:
     return meta["policy"], record["uid"], meta["repetition"]
 
 
+def named(key: Key) -> str:
+    """A key as a person reads it."""
+    policy, uid, repetition = key
+    return f"attempt {repetition} of task {uid} by policy {policy!r}"
+
+
 def is_system_error(record: dict[str, Any]) -> bool:
     """Whether the attempt has no verdict."""
     verdict = record.get("test_result")
@@ -59,7 +65,7 @@ class RecordStore:
                     f"run has {config_hash} (seed, sampling, dataset, sandbox, user and checkpoint count); use another "
                     "study folder, or what made these records")
             if key in self.clean:
-                raise StudyError(f"{path}:{number}: {key} is stored twice")
+                raise StudyError(f"{path}:{number}: {named(key)} is stored twice; remove one of its lines")
             (self.failed if is_system_error(record) else self.clean).add(key)
         self.failed -= self.clean
 
@@ -77,7 +83,7 @@ class RecordStore:
         for record in records:
             key = key_of(record)
             if key in self.clean or key in clean:
-                raise StudyError(f"{self.path}: {key} would be stored twice")
+                raise StudyError(f"{self.path}: {named(key)} would be stored twice")
             (failed if is_system_error(record) else clean).add(key)
             lines.append(self._scrub(as_line(record)) + "\n")
         if not lines:
@@ -142,7 +148,8 @@ def read_lines(path: Path) -> Iterable[tuple[int, dict[str, Any]]]:
                     record = json.loads(line)
                     key_of(record)
                 except (ValueError, KeyError, TypeError) as error:
-                    raise StudyError(f"{path}:{number}: not a record: {type(error).__name__}: {error}") from None
+                    raise StudyError(f"{path}:{number}: not a record: {type(error).__name__}: {error}; remove the line, "
+                                     "and the command that wrote it plays its attempt again") from None
                 yield number, record
     except (EOFError, zlib.error, gzip.BadGzipFile, UnicodeDecodeError) as error:
         raise StudyError(f"{path}: damaged behind line {number}: {error}; restore the file, or remove it to play its "

@@ -260,6 +260,21 @@ def test_extra_body_reaches_the_server_and_none_leaves_a_field_out(server):
                                "chat_template_kwargs": {"enable_thinking": False}}
 
 
+def test_the_first_retry_is_told_and_no_other(server, no_pauses, caplog):
+    logging.getLogger("stamina").setLevel(logging.NOTSET)
+    server.faults = [status(500, "oops")] * 4
+    one = client(server, "user", tries=5)
+    assert ask(one).message.content == "fine"
+    [line] = [r.getMessage() for r in caplog.records]
+    assert "user endpoint" in line and server.url in line and "up to 5 times" in line
+    assert one.meter.of("user").retries == 4
+    caplog.clear()
+    server.faults = [status(500, "oops")]
+    with pytest.raises(SystemFault):
+        ask(client(server, tries=1))
+    assert not caplog.records, "one that is not tried again is not told as such"
+
+
 def test_a_line_for_each_request_does_not_bury_the_output(server, caplog):
     logging.getLogger("httpx2").setLevel(logging.NOTSET)
     caplog.set_level(logging.INFO)

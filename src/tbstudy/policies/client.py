@@ -30,6 +30,8 @@ from tbstudy.policies.base import Usage
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
+_logger = logging.getLogger(__name__)
+
 #: A reply larger than this (millions of tokens) is no reply.
 MAX_REPLY = 16 << 20
 #: Finish reasons with which a server says that it, not the model, ended the generation.
@@ -267,6 +269,7 @@ class Client:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._sdk: AsyncOpenAI | None = None
         self._slots = asyncio.Semaphore(endpoint.concurrency)
+        self._told = False
 
     async def chat(self, messages: Sequence[Mapping[str, Any]], **body: Any) -> Reply:
         """One chat completion. `body` holds request fields; None leaves a field out.
@@ -305,7 +308,7 @@ class Client:
         try:
             async with self._slots:
                 async for attempt in stamina.retry_context(
-                        on=self._pause, attempts=self.endpoint.tries, timeout=None, wait_initial=0.5,
+                        on=self._again, attempts=self.endpoint.tries, timeout=None, wait_initial=0.5,
                         wait_max=self.endpoint.max_pause_seconds, wait_jitter=1.0):
                     with attempt:
                         if attempt.num > 1:
@@ -373,15 +376,25 @@ class Client:
 
         loop = asyncio.get_running_loop()
         if self._sdk is None or self._loop is not loop:
-            # Tool servers in this process turn on logging for everybody; a line a request would bury a campaign.
-            requests = logging.getLogger("httpx2")
-            if requests.level == logging.NOTSET:
-                requests.setLevel(logging.WARNING)
+            # Tool servers in this process turn on logging for everybody; a line a request or retry would bury a campaign.
+            for name, level in (("httpx2", logging.WARNING), ("stamina", logging.ERROR)):
+                if logging.getLogger(name).level == logging.NOTSET:
+                    logging.getLogger(name).setLevel(level)
             # Connections and semaphores belong to the loop that made them.
             self._sdk = openai.AsyncOpenAI(base_url=self.endpoint.base_url, api_key=self._key, max_retries=0,
                                            timeout=self.endpoint.timeout_seconds, http_client=_http_client())
             self._loop, self._slots = loop, asyncio.Semaphore(self.endpoint.concurrency)
         return self._sdk
+
+    def _again(self, error: Exception) -> bool | float:
+        """As `_pause`; the first error that is tried again is told, as a campaign may wait for long."""
+        pause = self._pause(error)
+        if pause and not self._told and self.endpoint.tries > 1:
+            self._told = True
+            _logger.warning("%s endpoint %s: %s: %s. Trying again, each call up to %d times (said once)", self.role,
+                            self.endpoint.base_url, type(error).__name__.lstrip("_"), secrets.scrub(str(error)),
+                            self.endpoint.tries)
+        return pause
 
     def _pause(self, error: Exception) -> bool | float:
         """Whether to try again, or after how many seconds."""

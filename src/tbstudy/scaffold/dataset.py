@@ -26,7 +26,10 @@ def write_domain(name: str, out: str | Path) -> list[Path]:
         StudyError: the name cannot name a module, the folder is not empty, or the configuration exists.
     """
     out = Path(out)
-    if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or keyword.iskeyword(name):
+    if keyword.iskeyword(name):
+        raise StudyError(f"{name!r} cannot name a domain: the word is Python's own, and the domain's tool server becomes "
+                         "a module; use another, such as 'library'")
+    if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
         raise StudyError(f"{name!r} cannot name a domain: use lower-case letters, digits and underscores, such as "
                          "'library'")
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
