@@ -358,6 +358,7 @@ def planned(study: Study, stage: str) -> int | None:
 def campaign_of(study: Study, policy: str, which: str) -> Campaign:
     """One policy's attempts on the test split or the benchmark, coverage checked."""
     uids = [t.uid for t in evaluation_tasks(study, which)]
-    return load_campaign(_made(stored(study, EVALUATION[which]), "evaluate"), uids=uids, repeats=study.config.evaluate.attempts,
+    records = _made(stored(study, EVALUATION[which]), "evaluate")
+    return load_campaign(records, uids=uids, repeats=study.config.evaluate.attempts,
                          policy=policy)
 

@@ -148,8 +148,8 @@ def read_lines(path: Path) -> Iterable[tuple[int, dict[str, Any]]]:
                     record = json.loads(line)
                     key_of(record)
                 except (ValueError, KeyError, TypeError) as error:
-                    raise StudyError(f"{path}:{number}: not a record: {type(error).__name__}: {error}; remove the line, "
-                                     "and the command that wrote it plays its attempt again") from None
+                    raise StudyError(f"{path}:{number}: not a record: {type(error).__name__}: {error}; remove the "
+                                     "line, and the command that wrote it plays its attempt again") from None
                 yield number, record
     except (EOFError, zlib.error, gzip.BadGzipFile, UnicodeDecodeError) as error:
         raise StudyError(f"{path}: damaged behind line {number}: {error}; restore the file, or remove it to play its "

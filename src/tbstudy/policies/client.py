@@ -376,7 +376,7 @@ class Client:
 
         loop = asyncio.get_running_loop()
         if self._sdk is None or self._loop is not loop:
-            # Tool servers in this process turn on logging for everybody; a line a request or retry would bury a campaign.
+            # Tool servers in this process turn on logging for everybody; their lines would bury a campaign.
             for name, level in (("httpx2", logging.WARNING), ("stamina", logging.ERROR)):
                 if logging.getLogger(name).level == logging.NOTSET:
                     logging.getLogger(name).setLevel(level)

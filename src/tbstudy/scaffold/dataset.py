@@ -27,8 +27,8 @@ def write_domain(name: str, out: str | Path) -> list[Path]:
     """
     out = Path(out)
     if keyword.iskeyword(name):
-        raise StudyError(f"{name!r} cannot name a domain: the word is Python's own, and the domain's tool server becomes "
-                         "a module; use another, such as 'library'")
+        raise StudyError(f"{name!r} cannot name a domain: the word is Python's own, and the domain's tool server "
+                         "becomes a module; use another, such as 'library'")
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
         raise StudyError(f"{name!r} cannot name a domain: use lower-case letters, digits and underscores, such as "
                          "'library'")
