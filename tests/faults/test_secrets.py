@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import logging
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -21,6 +23,7 @@ from tbstudy.config import load_study
 from tbstudy.errors import StudyError, SystemFault
 from tbstudy.policies.client import Client, Endpoint
 from tbstudy.sandbox.servers import read_servers
+from tbstudy.sandbox.users import facts
 from tbstudy.scaffold.dataset import write_domain
 from tbstudy.store import RecordStore, read_lines
 
@@ -256,3 +259,36 @@ def test_the_repository_holds_no_key():
             found = patterns.search(data)
             assert found is None, f"{path}: {found[0][:8]!r}..."
     assert read > 200
+
+
+@pytest.mark.study
+def test_a_whole_study_whose_user_repeats_the_keys(mini_config, tmp_path, keys):
+    """All that `tbstudy run` writes, prints and starts: records, training state, checkpoints, tables, executed
+    notebooks, report and manifests."""
+    asked = itertools.count()
+
+    def user(request):
+        """Answers as the scripted user does; every seventh answer quotes keys, every tenth request fails and does."""
+        known, latest = (re.search(rf"<{tag}>(.*?)</{tag}>", request["messages"][1]["content"], re.DOTALL)[1]
+                         for tag in ("facts", "latest"))
+        number = next(asked)
+        if number % 10 == 0:
+            return in_words(request)
+        found = [f"My {key} is {value}." for key, value in facts(known).items() if key in latest.lower()]
+        return whole(chat(" ".join([*(found or ["I don't know."]), *(KEYS.values() if number % 7 == 0 else ())])))
+
+    raw = yaml.safe_load(mini_config.read_text())
+    with FaultyHttp("user", {}, user) as server, Watch() as watch:
+        raw["user"] = {"kind": "endpoint", "endpoint": {"base_url": server.url, "model": "m", "api_key_env": "USER_KEY",
+                                                         "tries": 6, "max_pause_seconds": 0.1}}
+        mini_config.write_text(yaml.safe_dump(raw))
+        done = subprocess.run(
+            [sys.executable, "-m", "tbstudy.cli", "run", str(mini_config), "--study", str(tmp_path / "run"),
+             "--report-to", str(tmp_path / "reports")], cwd=ROOT, capture_output=True, timeout=1200)
+        assert any(json.dumps(KEYS["USER_KEY"])[1:-1] in head or KEYS["USER_KEY"] in head for head in server.heads)
+    assert done.returncode == 0, done.stderr.decode()
+    assert (tmp_path / "reports" / "mini" / "v1" / "manifest.json").exists()
+    assert b"[key]" in (tmp_path / "run" / "probe.jsonl").read_bytes(), "keys were said, and replaced"
+    assert leaking_files(tmp_path) == {}
+    assert leaks(done.stdout + done.stderr) == []
+    assert not any(leaks(line) for line in watch.seen)
