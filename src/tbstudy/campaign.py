@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import errno
 import hashlib
+import json
 import multiprocessing
 import os
 from collections.abc import Callable, Coroutine, Sequence
@@ -20,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tbstudy import secrets
 from tbstudy.config import Study
 from tbstudy.errors import StudyError, SystemFault
 from tbstudy.policies.client import Meter, attempt_usage
@@ -30,9 +32,10 @@ from tbstudy.sandbox import transports
 from tbstudy.sandbox.arguments import MAX_DEPTH, depth
 from tbstudy.sandbox.base import Sandbox
 from tbstudy.sandbox.episode import Episode, run_episode
+from tbstudy.sandbox.search import check_search
 from tbstudy.sandbox.servers import read_servers
 from tbstudy.sandbox.users import ScriptedUser, User
-from tbstudy.store import RecordStore, as_line
+from tbstudy.store import RecordStore, as_line, write_atomic
 from tbstudy.tasks.loader import Dataset, load_dataset, load_list
 from tbstudy.tasks.model import Task
 
@@ -69,6 +72,47 @@ def open_sandbox(study: Study) -> Sandbox:
     servers = read_servers(study.existing("servers"), python)
     return transports.open_sandbox(config.transport, servers, call_seconds=config.call_seconds,
                                    proxy_url=config.proxy_url)
+
+
+#: What search services a study's tool servers have found; not there where they need none.
+SEARCH = "search.json"
+
+
+def note_search(study: Study, tasks: Sequence[Task], folder: Path) -> None:
+    """Note in the study's folder which search service the tasks' servers find, where they need one.
+
+    Raises:
+        StudyError: they need one and it does not answer.
+    """
+    if study.config.sandbox.transport not in ("forked", "process"):
+        return
+    used = {name for task in tasks for name in task.world_state}
+    found = check_search(s for name, s in read_servers(study.existing("servers")).items() if name in used)
+    if found is not None and found not in (before := search_services(folder)):
+        write_atomic(folder / SEARCH, (json.dumps([*before, found], indent=1) + "\n").encode())
+
+
+def search_services(folder: Path) -> list[dict[str, Any]]:
+    """The search services that the episodes of a study found, as `note_search` noted them: service, address, canonical.
+
+    Raises:
+        StudyError: the note cannot be read.
+    """
+    file = folder / SEARCH
+    try:
+        return json.loads(file.read_text(encoding="utf-8")) if file.exists() else []
+    except ValueError as error:
+        raise StudyError(f"{file}: not JSON ({error}); remove it if no tool server of this study needs a search "
+                         "service") from None
+
+
+def note_keys(study: Study) -> None:
+    """Note the keys that worker processes will use, so that this one, which writes what they send, takes them out."""
+    c = study.config
+    for endpoint in (c.policy.endpoint, c.user.endpoint, c.judge.endpoint):
+        if endpoint is not None and endpoint.api_key_env and (key := os.environ.get(endpoint.api_key_env)):
+            secrets.use(key)
+    read_servers(study.existing("servers"))  # notes those that the servers' settings name
 
 
 def open_user(study: Study, meter: Meter | None = None) -> User:
@@ -136,7 +180,7 @@ def to_record(episode: Episode, verdict: Verdict | None, policy: str, config_has
     result = None
     if verdict is not None:
         result = {"result": verdict.passed, "reward": verdict.reward, "is_system_error": verdict.system_error,
-                  "tb": "", "metadata": {"reason": verdict.reason, "diff": verdict.diff}}
+                  "tb": "", "metadata": {"reason": verdict.reason, "diff": _storable(verdict.diff)}}
         if verdict.system_error:
             meta["error"] = {"type": verdict.cause or "check", "message": verdict.reason}
     record = {"uid": task.uid, "metadata": meta, "is_system_error": fault is not None,
@@ -144,14 +188,21 @@ def to_record(episode: Episode, verdict: Verdict | None, policy: str, config_has
               "usage": [u.record() for u in episode.usage],
               "tokens": {"generated": sum(u.output_tokens for u in episode.usage if u.role == "policy")}}
     try:
-        if verdict is not None and depth(verdict.diff) > MAX_DEPTH:
-            raise ValueError("its differences are nested too deep")
         as_line(record)
     except (TypeError, ValueError, RecursionError) as error:
         # Effects or a check's notes that JSON cannot hold: whoever made them is out of order.
         meta["error"] = {"type": "check", "message": f"the attempt cannot be recorded: {type(error).__name__}: {error}"}
         record |= {"is_system_error": True, "test_result": None}
     return record
+
+
+def _storable(diff: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Differences whose values nest deeper than a record may, as text: a policy that writes such a value has its verdict
+    all the same."""
+    if depth(diff) <= MAX_DEPTH:
+        return diff
+    return [{name: f"nested {found} deep" if (found := depth(value)) > MAX_DEPTH - 8 else value
+             for name, value in entry.items()} if isinstance(entry, dict) else entry for entry in diff]
 
 
 def _labels(task: Task) -> list[str]:
@@ -278,7 +329,8 @@ def run_campaign(study: Study, tasks: Sequence[Task], repetitions: int, store: P
     """
     config_hash = study.rollout_hash(checkpoint)
     wanted = {(name, task.uid, r) for task in tasks for r in range(repetitions)}
-    records = RecordStore(store, name, config_hash)
+    # Only who holds the folder may repair the file: another process may be writing its last line.
+    records = RecordStore(store, name, config_hash, look=True)
     with contextlib.ExitStack() as stack:
         if wanted - records.done(repair):
             # A run that was killed may have left a process that is still writing: wait for it, then look again.
@@ -289,6 +341,8 @@ def run_campaign(study: Study, tasks: Sequence[Task], repetitions: int, store: P
         missing = wanted - done
         if not missing:
             return CampaignResult(len(wanted), len(done), 0, len(records.failed & wanted), records.torn, store)
+        note_keys(study)
+        note_search(study, tasks, study.folder)
         if policy is None and study.config.policy.kind == "local":
             todo = [w for w in waves(tasks, repetitions, study.config.policy.wave)
                     if any((name, *attempt) in missing for attempt in w)]
@@ -296,6 +350,9 @@ def run_campaign(study: Study, tasks: Sequence[Task], repetitions: int, store: P
             with contextlib.nullcontext(workers) if workers is not None else Workers(study) as pool:
                 _run_waves(pool, part, todo, records, missing, progress)
         else:
+            if policy is None:
+                policy = _endpoint_policy(study, name, stage)
+                at_once = study.config.policy.endpoint.concurrency
             _run_to_end(_run_each(study, tasks, records, missing, name, config_hash, progress, policy, at_once))
     return CampaignResult(len(wanted), len(done), len(missing), len(records.failed & wanted), records.torn, store)
 
@@ -316,14 +373,15 @@ def _run_waves(pool: Workers, part: _Part, todo: list[tuple[Attempt, ...]], reco
                          "continue, with policy.workers: 1 if memory is short") from None
 
 
-async def _run_each(study: Study, tasks: Sequence[Task], records: RecordStore, missing: set[tuple[str, str, int]],
-                    name: str, config_hash: str, progress: Progress, policy: Policy | None, at_once: int) -> None:
-    by_uid = {t.uid: t for t in tasks}
-    if policy is None:
-        from tbstudy.policies.endpoint import EndpointPolicy
+def _endpoint_policy(study: Study, name: str, stage: str) -> Policy:
+    from tbstudy.policies.endpoint import EndpointPolicy
 
-        policy = EndpointPolicy.from_config(study.config.policy, name=name)
-        at_once = study.config.policy.endpoint.concurrency
+    return EndpointPolicy.from_config(study.config.policy, name=name, seed=stage_seed(study.config.seed, stage, name))
+
+
+async def _run_each(study: Study, tasks: Sequence[Task], records: RecordStore, missing: set[tuple[str, str, int]],
+                    name: str, config_hash: str, progress: Progress, policy: Policy, at_once: int) -> None:
+    by_uid = {t.uid: t for t in tasks}
     meter = getattr(policy, "meter", None)
     sandbox, user, checks = open_sandbox(study), open_user(study, meter), open_checks(study, meter)
     todo = iter(sorted(missing))
@@ -345,10 +403,11 @@ async def _run_each(study: Study, tasks: Sequence[Task], records: RecordStore, m
     except* SystemFault as faults:
         raise StudyError(f"campaign stopped: {_first(faults)}") from None
     finally:
-        for end in (policy, user, checks.model, sandbox):
-            if hasattr(end, "close"):
-                await end.close()
-        checks.close()
+        async with contextlib.AsyncExitStack() as ends:  # one that fails to end keeps no other from it
+            ends.callback(checks.close)
+            for end in (sandbox, checks.model, user, policy):
+                if hasattr(end, "close"):
+                    ends.push_async_callback(end.close)
 
 
 def _run_to_end(work: Coroutine[Any, Any, None]) -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from pathlib import Path
+from types import NoneType
 from typing import Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from tbstudy.difficulty import DEFAULT_BANDS
 from tbstudy.errors import StudyError
@@ -28,6 +30,12 @@ class SandboxConfig(Section):
     call_seconds: float = Field(default=5.0, gt=0)
     python: str = "{python}"
     proxy_url: str | None = None
+
+    @model_validator(mode="after")
+    def _reachable(self) -> SandboxConfig:
+        if self.transport == "proxy" and not self.proxy_url:
+            raise ValueError("transport 'proxy' needs the key 'proxy_url'")
+        return self
 
 
 class SamplingConfig(Section):
@@ -79,6 +87,13 @@ class ProbeConfig(Section):
     attempts: int = Field(default=8, gt=0)
     min_clean: int = Field(default=4, gt=0)
 
+    @model_validator(mode="after")
+    def _possible(self) -> ProbeConfig:
+        if self.min_clean > self.attempts:
+            raise ValueError(f"min_clean {self.min_clean} is more than the {self.attempts} attempts: no task could be "
+                             "banded")
+        return self
+
 
 class BandConfig(Section):
     """A difficulty band [low, high] of the pass probability, and whether its tasks are kept for training."""
@@ -116,7 +131,14 @@ class TrainConfig(Section):
     clip_high: float = Field(default=0.2, gt=0)
     normalise_by_std: bool = False
     max_grad_norm: float = Field(default=1.0, gt=0)
-    arms: tuple[Literal["selected", "whole"], ...] = ("selected", "whole")
+    arms: tuple[Literal["selected", "whole"], ...] = Field(default=("selected", "whole"), min_length=1)
+
+    @field_validator("arms")
+    @classmethod
+    def _once(cls, arms: tuple[str, ...]) -> tuple[str, ...]:
+        if len(set(arms)) < len(arms):
+            raise ValueError("an arm is listed twice")
+        return arms
 
 
 class EvaluateConfig(Section):
@@ -126,10 +148,9 @@ class EvaluateConfig(Section):
 
 
 class AnalyseConfig(Section):
-    """Bootstrap `resamples` and interval `level`."""
+    """Bootstrap `resamples` of the 95 % intervals."""
 
     resamples: int = Field(default=10_000, gt=0)
-    level: float = Field(default=0.95, gt=0, lt=1)
 
 
 class StudyConfig(Section):
@@ -218,8 +239,12 @@ def _digest(value: Any) -> str:
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:16]
 
 
+#: Folders that are no part of what lies around them.
+_NO_CONTENT = frozenset({"__pycache__", ".git", ".ipynb_checkpoints"})
+
+
 def tree_hash(folder: Path) -> str:
-    """SHA-256 over the names and contents of a folder's files, in hex.
+    """SHA-256 over the names and contents of a folder's files, in hex; without caches and version control.
 
     Raises:
         StudyError: there is no such folder.
@@ -227,7 +252,8 @@ def tree_hash(folder: Path) -> str:
     if not folder.is_dir():
         raise StudyError(f"{folder}: no such folder")
     digest = hashlib.sha256()
-    for file in sorted(p for p in folder.rglob("*") if p.is_file() and "__pycache__" not in p.parts):
+    for file in sorted(p for p in folder.rglob("*") if p.is_file()
+                       and not _NO_CONTENT & set(p.relative_to(folder).parts)):
         digest.update(f"{file.relative_to(folder).as_posix()}\0{file.stat().st_size}\0".encode())
         digest.update(file.read_bytes())
     return digest.hexdigest()
@@ -263,7 +289,11 @@ def load_study(file: str | Path, folder: str | Path | None = None, **overrides: 
         *sections, key = dotted.split("__")
         target = raw
         for section in sections:
-            target = target.setdefault(section, {})
+            if target.get(section) is None:
+                target[section] = {}
+            target = target[section]
+            if not isinstance(target, dict):
+                raise StudyError(f"{path}: key {section!r} = {target!r}: expected a mapping of keys")
         target[key] = value
     try:
         # JSON mode lets YAML lists be tuples and stays strict about every scalar.
@@ -288,8 +318,19 @@ def explain(error: Exception) -> str:
         elif e["type"] == "missing":
             lines.append(f"key {key!r} is missing")
         else:
-            lines.append(f"key {key!r} = {e['input']!r}: {e['msg']}")
+            lines.append(f"key {key!r}{_value(e)}: {e['msg']}")
     return "; ".join(lines)
+
+
+#: Keys whose value may be, or hold, a pasted key.
+_UNQUOTED = frozenset({"api_key_env", "base_url", "extra_body"})
+
+
+def _value(error: Mapping[str, Any]) -> str:
+    """The wrong value as a message may quote it: a single one, and not where somebody may have put a key."""
+    value = error["input"]
+    quoted = isinstance(value, (str, int, float, NoneType)) and not _UNQUOTED & set(map(str, error["loc"]))
+    return f" = {value!r}" if quoted else ""
 
 
 def check_parameters(known: dict[str, type | tuple[type, ...]], values: dict[str, Any]) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
+from tbstudy.campaign import search_services
 from tbstudy.config import Study
 from tbstudy.evaluation.anatomy import anatomy
 from tbstudy.evaluation.api import Campaign, Comparison, compare, compare_arms, training_summary
@@ -179,7 +180,7 @@ def write_report(study: Study, found: Outcome) -> StudyReport:
         study.folder, title=f"Study {config.study}, seed {config.seed}",
         intro=f"{len(pool.tasks)} tasks selected from {len(band(study))} candidates by the base policy's own pass "
               f"rate; {config.train.updates} GRPO updates of {config.train.groups} x {config.train.rollouts} episodes; "
-              f"{config.evaluate.attempts} episodes per task and policy.")
+              f"{config.evaluate.attempts} episodes per task and policy." + _search_note(search_services(study.folder)))
     with report:
         _fill(report, study, found)
     return report
@@ -204,3 +205,10 @@ def _fill(report: StudyReport, study: Study, found: Outcome) -> None:
         config_hash=study.rollout_hash(), seeds={"study": config.seed},
         model={"base": config.policy.checkpoint or config.policy.endpoint.model},
         counts={"candidates": len(band(study)), "pool": len(pool.tasks), "test": len(pool.uids("test"))})
+    if found_search := search_services(study.folder):
+        report.facts(search=found_search, canonical=all(service["canonical"] for service in found_search))
+
+
+def _search_note(services: list[dict[str, Any]]) -> str:
+    standins = [s["service"] for s in services if not s["canonical"]]
+    return f" Not canonical: the tool servers searched with {standins[0]}, not Typesense." if standins else ""

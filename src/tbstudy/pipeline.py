@@ -60,8 +60,10 @@ def fingerprint(study: Study, stage: str) -> str:
     for name in before:
         digest.update(notebook_of(study, name).read_bytes())
         digest.update(study.section_hash(*SECTIONS[name]).encode())
-    for file in sorted(Path(__file__).parent.rglob("*.py")):
-        digest.update(file.read_bytes())
+    # The bundled dataset's tool servers are code that lies beside, not in, the dataset.
+    for package in ("tbstudy", "tbstudy_demo"):
+        for file in sorted((Path(__file__).parents[1] / package).rglob("*.py")):
+            digest.update(file.read_bytes())
     return digest.hexdigest()[:16]
 
 
@@ -100,10 +102,13 @@ def _run_stages(study: Study, stages: Sequence[str], force: bool, repair: bool, 
         again = force or (repair and stage not in ("train",))
         fresh = again or done.get(stage) != mark or not out.exists()
         if fresh:
+            # What came after it stands on its earlier result; also when this execution is cut.
+            done = {name: found for name, found in done.items() if STAGES.index(name) < STAGES.index(stage)}
+            _note_finished(study, done)
             flags = {"REPAIR": True} if repair and stage in REPAIRABLE else {}
             paths = {"CONFIG": _relative(study, config), "STUDY": _relative(study, study.folder)}
             _execute(study, stage, paths | flags, out, show)
-            write_atomic(_marks(study), (json.dumps(done | {stage: mark}, indent=1) + "\n").encode())
+            _note_finished(study, done | {stage: mark})
         elif show:
             print(f"{stage}: unchanged, {out}", file=sys.stderr)
         results.append(StageResult(stage, fresh, out, time.monotonic() - started))
@@ -132,6 +137,10 @@ def freeze_report(study: Study, out: str | Path | None = None, version: str | No
 
 def _marks(study: Study) -> Path:
     return study.folder / "stages.json"
+
+
+def _note_finished(study: Study, done: dict[str, str]) -> None:
+    write_atomic(_marks(study), (json.dumps(done, indent=1) + "\n").encode())
 
 
 def _finished(study: Study) -> dict[str, str]:

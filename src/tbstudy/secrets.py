@@ -7,8 +7,9 @@ import os
 import re
 from collections.abc import Callable, Mapping
 
-#: Names that keys have: a part of the name says so.
-_NAME = re.compile(r"(^|_)(API_?KEY|KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS?|AUTH)(_|$)", re.IGNORECASE)
+#: Names that keys have: a part of the name says so. The short words stand alone, or MONKEY and AUTHOR were keys too.
+_NAME = re.compile(r"API_?KEY|ACCESS_?KEY|PRIVATE_?KEY|TOKEN(?!IZ)|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|"
+                   r"(^|_)(KEYS?|AUTH|PASS)(_|$)", re.IGNORECASE)
 #: A shorter value may be an ordinary word, and words must stay in records. A key that is in use is known by itself.
 _SHORTEST, _SHORTEST_GUESSED = 8, 16
 SHOWN = "[key]"
@@ -25,6 +26,11 @@ def use(value: str) -> str:
     if len(value) >= _SHORTEST:
         _used.add(value)
     return value
+
+
+def in_use() -> int:
+    """How many keys `use` has noted; a scrubber made before does not know those that came since."""
+    return len(_used)
 
 
 def scrubber(environment: Mapping[str, str] | None = None) -> Callable[[str], str]:

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from tbstudy import secrets
 from tbstudy.disk import make_folder, sync_folder, write_all, write_atomic, writing
 from tbstudy.errors import StudyError
 from tbstudy.secrets import scrubber
@@ -42,21 +43,22 @@ def is_system_error(record: dict[str, Any]) -> bool:
 
 
 class RecordStore:
-    """The records of one or several policies. Opening it for `policy` repairs a torn end and refuses that policy's
-    records when they carry another `config_hash` than this run's.
+    """The records of one or several policies. Opening it for `policy` repairs a torn end (with `look`, it leaves the
+    file as it is: somebody may be writing) and refuses that policy's records when they carry another `config_hash` than
+    this run's.
 
     System errors stay in the file as history; a later clean attempt of the same key replaces them when the file is
     read (`repair=True` makes `done` leave them out, so that they run again). Keys from the environment are replaced
     by `[key]` wherever a record quotes them.
     """
 
-    def __init__(self, path: Path, policy: str, config_hash: str):
+    def __init__(self, path: Path, policy: str, config_hash: str, look: bool = False):
         self.path = path
-        self._scrub = scrubber()
-        self.torn = _cut_torn_end(path)
+        self._scrub, self._known = scrubber(), secrets.in_use()
+        self.torn = 0 if look else _cut_torn_end(path)
         self.clean: set[Key] = set()
         self.failed: set[Key] = set()
-        for number, record in read_lines(path):
+        for number, record in read_lines(path, unfinished=look):
             key = key_of(record)
             theirs = record["metadata"].get("config_hash")
             if key[0] == policy and theirs != config_hash:
@@ -79,6 +81,8 @@ class RecordStore:
         Raises:
             StudyError: a key is stored clean already, the file is packed, or the disk is full or refuses.
         """
+        if self._known != secrets.in_use():
+            self._scrub, self._known = scrubber(), secrets.in_use()
         lines, failed, clean = [], set(), set()
         for record in records:
             key = key_of(record)
@@ -131,8 +135,9 @@ def as_line(record: dict[str, Any]) -> str:
     return line
 
 
-def read_lines(path: Path) -> Iterable[tuple[int, dict[str, Any]]]:
-    """Numbered records of a JSONL file, plain or gzipped; nothing when it does not exist.
+def read_lines(path: Path, unfinished: bool = False) -> Iterable[tuple[int, dict[str, Any]]]:
+    """Numbered records of a JSONL file, plain or gzipped; nothing when it does not exist. With `unfinished`, a last line
+    without its end is left out.
 
     Raises:
         StudyError: a line that is not a record, with its number.
@@ -144,6 +149,8 @@ def read_lines(path: Path) -> Iterable[tuple[int, dict[str, Any]]]:
     try:
         with opener(path, "rt", encoding="utf-8") as lines:
             for number, line in enumerate(lines, 1):
+                if unfinished and not line.endswith("\n"):
+                    return
                 try:
                     record = json.loads(line)
                     key_of(record)
