@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tbstudy.config import check_parameters, load_study
+from tbstudy.config import check_parameters, load_study, tree_hash
 from tbstudy.errors import StudyError
 
 ROOT = Path(__file__).parents[1]
@@ -28,6 +28,36 @@ def test_the_committed_configuration_loads():
     assert [b.name for b in study.config.bands] == ["rarely", "hard", "medium", "often", "nearly_always"]
 
 
+@pytest.mark.parametrize("endpoint", [
+    {"base_url": "http://host/v1", "model": "m", "api_key_env": "sk-proj-0123456789abcdef"},
+    {"base_url": "http://me:sk-proj-0123456789abcdef@host/v1", "model": "m"},
+    {"base_url": "http://host/v1", "model": "m", "extra_body": ["sk-proj-0123456789abcdef"]},
+    {"base_url": "http://host/v1", "model": 7, "api_key": "sk-proj-0123456789abcdef"}])
+def test_a_key_pasted_into_the_configuration_is_refused_and_not_quoted(tmp_path, endpoint):
+    with pytest.raises(StudyError) as error:
+        load_study(changed(tmp_path, lambda raw: raw.update(policy={"kind": "endpoint", "endpoint": endpoint})))
+    assert "policy.endpoint" in str(error.value) and "sk-proj" not in str(error.value)
+
+
+def test_version_control_and_caches_are_no_part_of_a_dataset(tmp_path):
+    (tmp_path / "task.py").write_text("def test(x): pass\n")
+    before = tree_hash(tmp_path)
+    for folder in (".git", "__pycache__", ".ipynb_checkpoints"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "file").write_text("changes")
+    assert tree_hash(tmp_path) == before
+    (tmp_path / ".gitignore").write_text("x")
+    assert tree_hash(tmp_path) != before
+
+
+def test_an_override_of_an_empty_section(tmp_path):
+    path = changed(tmp_path, lambda raw: raw.update(probe=None))
+    assert load_study(path, probe__attempts=5).config.probe.attempts == 5
+    path = changed(tmp_path, lambda raw: raw.update(probe=3))
+    with pytest.raises(StudyError, match="key 'probe' = 3: expected a mapping"):
+        load_study(path, probe__attempts=5)
+
+
 @pytest.mark.parametrize(("key", "start"), [("dataset", "`root`"), ("candidates", "the dataset"),
                                             ("servers", "the dataset")])
 def test_a_path_that_leads_nowhere_is_told_by_its_key(tmp_path, key, start):
@@ -45,6 +75,11 @@ def test_a_path_that_leads_nowhere_is_told_by_its_key(tmp_path, key, start):
     (lambda raw: raw["policy"].pop("checkpoint"), "checkpoint"),
     (lambda raw: raw.pop("dataset"), "dataset"),
     (lambda raw: raw["probe"].update(attempts=True), "probe.attempts"),
+    (lambda raw: raw["probe"].update(attempts=4, min_clean=5), "min_clean 5 is more than the 4 attempts"),
+    (lambda raw: raw["train"].update(arms=[]), "train.arms"),
+    (lambda raw: raw["train"].update(arms=["whole", "whole"]), "an arm is listed twice"),
+    (lambda raw: raw.update(sandbox={"transport": "proxy"}), "'proxy' needs the key 'proxy_url'"),
+    (lambda raw: raw["analyse"].update(level=0.9), "analyse.level"),
 ])
 def test_a_wrong_key_or_type_is_named(tmp_path, edit, named):
     with pytest.raises(StudyError, match=named):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tbstudy import stages
+from tbstudy import pipeline, stages
 from tbstudy.config import load_study
 from tbstudy.errors import StudyError
 from tbstudy.pipeline import run_study
@@ -71,3 +71,25 @@ def test_a_second_run_of_a_study_is_refused_before_it_starts_a_notebook(tmp_path
                               capture_output=True, text=True, cwd=ROOT, timeout=300)
     assert done.returncode == 2 and done.stderr.startswith(f"tbstudy: {folder}: another process is working here")
     assert [file.name for file in folder.iterdir()] == [".run.lock"]
+
+
+def test_what_comes_after_a_stage_that_was_executed_again_is_not_unchanged(tmp_path, monkeypatch):
+    done = []
+    monkeypatch.setattr(pipeline, "_execute", lambda study, stage, parameters, out, show: (
+        done.append(stage), out.parent.mkdir(exist_ok=True), out.write_text("{}")))
+    study = load_study(CONFIG, tmp_path / "study")
+    run_study(study, show=False)
+    assert done == list(pipeline.STAGES)
+    run_study(study, ["probe"], repair=True, show=False)
+    run_study(study, show=False)
+    assert done == [*pipeline.STAGES, "probe", *pipeline.STAGES[1:]]
+    run_study(study, show=False)
+    assert len(done) == 12
+
+    def cut(study, stage, parameters, out, show):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(pipeline, "_execute", cut)
+    with pytest.raises(KeyboardInterrupt):
+        run_study(study, ["probe"], repair=True, show=False)
+    assert json.loads((tmp_path / "study" / "stages.json").read_text()) == {}

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from tbstudy import secrets
 from tbstudy.errors import StudyError
 from tbstudy.store import RecordStore, is_system_error, read_lines, write_atomic
 
@@ -100,3 +101,20 @@ def test_atomic_write_leaves_nothing_behind_when_it_fails(tmp_path, monkeypatch)
     with pytest.raises(StudyError, match=r"f\.json: cannot be written: No space left.*free space"):
         write_atomic(path, b"new")
     assert path.read_bytes() == b"old" and [p.name for p in tmp_path.iterdir()] == ["f.json"]
+
+
+def test_keys_that_came_into_use_after_the_file_was_opened_are_taken_out(tmp_path, monkeypatch):
+    monkeypatch.setattr(secrets, "_used", set())
+    path = tmp_path / "r.jsonl"
+    store = RecordStore(path, "base", "c0")
+    secrets.use("short-key-9")
+    store.append([record() | {"messages": ["it was short-key-9"]}])
+    assert json.loads(path.read_text())["messages"] == ["it was [key]"]
+
+
+@pytest.mark.parametrize(("name", "secret"), [
+    ("OPENAI_API_KEY", True), ("PGPASSWORD", True), ("ACCESSTOKEN", True), ("GH_TOKENS", True), ("APIKEYS", True),
+    ("AWS_SECRET_ACCESS_KEY", True), ("DB_PASS", True), ("MY_KEYS", True), ("PATH", False), ("MONKEY", False),
+    ("AUTHOR", False), ("TOKENIZERS_PARALLELISM", False), ("COMPASS", False)])
+def test_names_that_say_key(name, secret):
+    assert secrets.is_secret_name(name) is secret
