@@ -197,8 +197,8 @@ def to_record(episode: Episode, verdict: Verdict | None, policy: str, config_has
 
 
 def _storable(diff: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Differences whose values nest deeper than a record may, as text: a policy that writes such a value has its verdict
-    all the same."""
+    """Differences whose values nest deeper than a record may, as text: a policy that writes such a value has its
+    verdict all the same."""
     if depth(diff) <= MAX_DEPTH:
         return diff
     return [{name: f"nested {found} deep" if (found := depth(value)) > MAX_DEPTH - 8 else value

@@ -76,7 +76,7 @@ def probe(study: Study, repair: bool = False) -> CampaignResult:
     tasks, attempts = load_tasks(study, "candidates"), study.config.probe.attempts
     with Progress("probe", len(tasks) * attempts, study.folder) as progress:
         return run_campaign(study, tasks, attempts, stored(study, PROBE), name="base", stage="probe",
-                            repair=repair, progress=progress.advance)
+                            repair=repair, progress=progress.campaign())
 
 
 def probe_attempts(study: Study) -> pd.DataFrame:
@@ -197,7 +197,7 @@ def training_plan(study: Study) -> pd.DataFrame | Overview:
         return overview(study.path(study.config.verl_run), pool=study.folder / POOL, arm=config.arms[0])
     return pd.DataFrame([{"arm": arm, "tasks": len(arm_uids(pool, arm)), "updates": config.updates,
                           "groups an update": config.groups, "episodes a group": config.rollouts,
-                          "episodes to learn from": config.updates * config.groups * config.rollouts}
+                          "episodes to learn from, at most": config.updates * config.groups * config.rollouts}
                          for arm in config.arms])
 
 
@@ -214,7 +214,7 @@ def train(study: Study) -> pd.DataFrame:
     missing = [arm for arm in config.arms if len(training_table(study, arm)) < config.updates
                or not (train_folder(study, arm) / "checkpoint" / "model.safetensors").exists()]
     with Progress("train", config.updates * len(config.arms), study.folder, "updates") as progress:
-        progress.advance(sum(min(config.updates, len(training_table(study, arm))) for arm in config.arms))
+        progress.found(sum(min(config.updates, len(training_table(study, arm))) for arm in config.arms))
         if missing:
             with exclusive(study.folder):
                 _train_side_by_side(study, pool, missing, progress)
@@ -334,7 +334,7 @@ def evaluate(study: Study, repair: bool = False) -> pd.DataFrame:
         for p in plan:
             result = run_campaign(study, tasks[p.tasks], attempts, stored(study, EVALUATION[p.tasks]), name=p.policy,
                                   checkpoint=p.checkpoint, stage="evaluate", repair=repair,
-                                  progress=progress.advance, workers=workers)
+                                  progress=progress.campaign(), workers=workers)
             rows.append({"policy": p.policy, "tasks": p.tasks, "episodes": result.wanted,
                          "system_errors": result.system_errors})
     return pd.DataFrame(rows)

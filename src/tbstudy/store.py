@@ -136,8 +136,8 @@ def as_line(record: dict[str, Any]) -> str:
 
 
 def read_lines(path: Path, unfinished: bool = False) -> Iterable[tuple[int, dict[str, Any]]]:
-    """Numbered records of a JSONL file, plain or gzipped; nothing when it does not exist. With `unfinished`, a last line
-    without its end is left out.
+    """Numbered records of a JSONL file, plain or gzipped; nothing when it does not exist. With `unfinished`, a last
+    line without its end is left out.
 
     Raises:
         StudyError: a line that is not a record, with its number.

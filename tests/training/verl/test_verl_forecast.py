@@ -155,4 +155,5 @@ def test_the_train_stage_shows_a_verl_run_and_reads_its_metrics(small_config, tm
     with pytest.raises(StudyError, match="served and evaluated as docs/reference-run.md"):
         stages.evaluate(study)
     local = stages.training_plan(load_study(CONFIGS / "laptop.yaml", tmp_path / "study"))
-    assert local.arm.tolist() == ["selected", "whole"] and local["episodes to learn from"].tolist() == [3200, 3200]
+    assert local.arm.tolist() == ["selected", "whole"]
+    assert local["episodes to learn from, at most"].tolist() == [3200, 3200]
