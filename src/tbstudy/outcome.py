@@ -180,7 +180,8 @@ def write_report(study: Study, found: Outcome) -> StudyReport:
         study.folder, title=f"Study {config.study}, seed {config.seed}",
         intro=f"{len(pool.tasks)} tasks selected from {len(band(study))} candidates by the base policy's own pass "
               f"rate; {config.train.updates} GRPO updates of at most {config.train.groups} x {config.train.rollouts} "
-              f"episodes; {config.evaluate.attempts} episodes per task and policy." + _search_note(search_services(study.folder)))
+              f"episodes; {config.evaluate.attempts} episodes per task and policy."
+              + _search_note(search_services(study.folder)))
     with report:
         _fill(report, study, found)
     return report
