@@ -50,6 +50,16 @@ def test_version_control_and_caches_are_no_part_of_a_dataset(tmp_path):
     assert tree_hash(tmp_path) != before
 
 
+@pytest.mark.parametrize(("text", "told"), [
+    ("study: a\nseed: 1\nprobe: {attempts: 4}\nseed: 2\n", ":4: key 'seed' stands here a second time"),
+    ("study: a\nbands:\n- {name: x, name: y}\n", ":3: key 'name' stands here a second time"),
+    ("study: [\n", "not valid YAML"), ("a: &a [*a]\n", "an alias to what holds it"), ("", "expected a mapping of keys")])
+def test_a_configuration_that_cannot_be_read(tmp_path, text, told):
+    (tmp_path / "broken.yaml").write_text(text)
+    with pytest.raises(StudyError, match=f"broken.yaml.*{told}"):
+        load_study(tmp_path / "broken.yaml")
+
+
 def test_an_override_of_an_empty_section(tmp_path):
     path = changed(tmp_path, lambda raw: raw.update(probe=None))
     assert load_study(path, probe__attempts=5).config.probe.attempts == 5

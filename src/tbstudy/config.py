@@ -9,12 +9,12 @@ from pathlib import Path
 from types import NoneType
 from typing import Any, Literal
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from tbstudy.difficulty import DEFAULT_BANDS
 from tbstudy.errors import StudyError
 from tbstudy.policies.client import OPERATIONAL, Endpoint
+from tbstudy.tasks.source import read_yaml
 
 
 class Section(BaseModel):
@@ -279,10 +279,7 @@ def load_study(file: str | Path, folder: str | Path | None = None, **overrides: 
         StudyError: naming the file and every wrong key with its value.
     """
     path = find(file)
-    try:
-        raw = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except yaml.YAMLError as error:
-        raise StudyError(f"{path}: not YAML: {error}") from None
+    raw = read_yaml(path, "configuration", unique=True)
     if not isinstance(raw, dict):
         raise StudyError(f"{path}: expected a mapping of keys, found {type(raw).__name__}")
     for dotted, value in overrides.items():

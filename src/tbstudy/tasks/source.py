@@ -38,21 +38,22 @@ class TestFunction:
     code: str | None = None
 
 
-def read_yaml(path: Path, kind: str) -> Any:
-    """A YAML file's value.
+def read_yaml(path: Path, kind: str, unique: bool = False) -> Any:
+    """A YAML file's value. With `unique`, a key that stands twice in a mapping is an error; otherwise its last value
+    counts, as datasets of others have it.
 
     Raises:
         StudyError: the file is missing or is not YAML.
     """
     try:
-        return parse_yaml(path.read_text(encoding="utf-8"), str(path))
+        return parse_yaml(path.read_text(encoding="utf-8"), str(path), unique=unique)
     except FileNotFoundError:
         raise StudyError(f"{kind} {path} does not exist") from None
     except (OSError, UnicodeDecodeError) as error:
         raise StudyError(f"{kind} {path} cannot be read: {error}") from error
 
 
-def parse_yaml(text: str, file: str, first_line: int = 1) -> Any:
+def parse_yaml(text: str, file: str, first_line: int = 1, unique: bool = False) -> Any:
     """The value of YAML text that starts at `first_line` of `file`.
 
     Raises:
@@ -67,6 +68,8 @@ def parse_yaml(text: str, file: str, first_line: int = 1) -> Any:
             if node is None:
                 return None
             _check_size(node, f"{file}:{first_line}", aliased="*" in text and "&" in text)
+            if unique:
+                _check_unique(node, file)
             return loader.construct_document(node)
         finally:
             loader.dispose()
@@ -106,6 +109,23 @@ def _check_size(root: yaml.Node, where: str, aliased: bool) -> None:
             sizes[id(node)] = 0
             todo.append((node, True, level))
             todo += [(n, False, level + 1) for n in inner]
+
+
+def _check_unique(root: yaml.Node, file: str) -> None:
+    todo = [root]
+    while todo:
+        node = todo.pop()
+        if isinstance(node, yaml.MappingNode):
+            seen: set[str] = set()
+            for key, value in node.value:
+                todo.append(value)
+                if not isinstance(key, yaml.ScalarNode):
+                    continue
+                if key.value in seen:
+                    raise StudyError(f"{file}:{key.start_mark.line + 1}: key {key.value!r} stands here a second time")
+                seen.add(key.value)
+        elif isinstance(node, yaml.SequenceNode):
+            todo += node.value
 
 
 def read_functions(path: Path, only: Collection[str] | None = None) -> list[TestFunction]:
