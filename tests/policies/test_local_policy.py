@@ -116,6 +116,26 @@ def test_a_session_that_cannot_start_is_a_system_error_and_does_not_stop_the_wav
             assert episode.fault is None and verdict is not None
 
 
+def test_a_first_prompt_that_does_not_fit_is_a_system_error_and_does_not_stop_the_wave(player, attempts, monkeypatch):
+    keys = [attempts[0], attempts[2], attempts[4]]
+    sizes = [len(e.conversation.trajectory.prompt_ids) for e, _ in player.play(keys)]
+    longest = max(sizes)
+    assert min(sizes) < longest, "one of the prompts is to fit"
+    monkeypatch.setattr(player.policy, "max_tokens", longest)
+    results = asyncio.run(asyncio.wait_for(asyncio.to_thread(player.play, keys), 60))
+    for size, (episode, verdict) in zip(sizes, results, strict=True):
+        record = to_record(episode, verdict, "base", "x")
+        if size < longest:
+            assert episode.fault is None and verdict is not None
+        else:
+            assert record["is_system_error"] and record["test_result"] is None
+            assert record["metadata"]["error"] == {"type": "policy", "message": (
+                "context overflow: the first prompt does not fit: max_episode_tokens is "
+                f"{longest}, the prompt alone has {size}")}
+    monkeypatch.setattr(player.policy, "max_tokens", 20)  # nobody's prompt fits: a wave that never samples
+    assert all(e.fault is not None and v is None for e, v in player.play(keys))
+
+
 def test_a_second_wave_waits_for_the_first(player):
     player.policy.start_wave(2)
     with pytest.raises(StudyError, match="still open"):

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tbstudy.errors import StudyError
+from tbstudy.errors import StudyError, SystemFault
 from tbstudy.interpreter import Trajectory, interpret
 from tbstudy.policies.base import Turn, Usage
 from tbstudy.policies.sampler import Engine, Row, Sampling
@@ -93,7 +93,10 @@ class LocalPolicy:
 
 
 class LocalConversation:
-    """One episode's tokens: prompt, sampled turns as sampled, observations behind the template's anchor."""
+    """One episode's tokens: prompt, sampled turns as sampled, observations behind the template's anchor.
+
+    A first prompt that leaves no room for a token raises `SystemFault`; a later one that does ends the episode (`cut`).
+    """
 
     def __init__(self, policy: LocalPolicy, messages: list[dict[str, Any]], tools: list[dict[str, Any]], row: Row):
         self.policy, self.tools, self.row = policy, tools, row
@@ -118,6 +121,10 @@ class LocalConversation:
         row.ids, row.logprobs, row.ended, row.budget = [], [], False, self.trajectory.remaining()
         if not fits or row.budget == 0:
             row.pending = []
+            if not self.trajectory.turns:
+                # The policy has said nothing that could be judged. Closing the episode takes it out of its wave.
+                raise SystemFault("policy", "context overflow: the first prompt does not fit: max_episode_tokens is "
+                                            f"{policy.max_tokens}, the prompt alone has {prompt_tokens}")
             self.trajectory.truncated = True
             return Turn(interpret("", self.tools, finish_reason="length"), Usage("policy", prompt_tokens, 0), cut=True)
         await policy.generate(row)
