@@ -46,6 +46,13 @@ def test_every_failure_gets_the_signature_of_its_definition(attempts):
     assert found.terminated_cleanly.tolist() == [clean for _, clean, _ in ATTEMPTS]
 
 
+def test_a_turn_ended_by_a_tool_is_a_clean_end(tmp_path):
+    said = chat(WRITE, "null", READ, "")
+    row = record("a.py:t", 0, False, messages=said, diff=diff("wrong"), finish_reason="end_turn_tool")
+    found = failures(read_attempts(write(tmp_path / "a.jsonl", [row])))
+    assert found.signature.tolist() == ["wrong_update"] and found.terminated_cleanly.tolist() == [True]
+
+
 def test_shares(attempts):
     row = anatomy(attempts).iloc[0]
     assert (row.policy, row.attempts, row.failed) == ("base", 7, 6)

@@ -5,7 +5,15 @@ import pytest
 from campaign_records import READ, WRITE, campaign, openenv, record, thinkingbox, write
 
 from tbstudy.errors import StudyError
-from tbstudy.evaluation.attempts import COLUMNS, domain_name, is_read_tool, is_tool_error, latest, read_attempts
+from tbstudy.evaluation.attempts import (
+    COLUMNS,
+    domain_name,
+    failed_answers,
+    is_read_tool,
+    is_tool_error,
+    latest,
+    read_attempts,
+)
 
 
 def test_our_records(tmp_path):
@@ -139,6 +147,13 @@ def test_latest_keeps_what_came_after_a_repair(tmp_path):
         ('{"error": "x"}', True),
         ('{"status": "error", "a": 1}', True),
         ('{"success": false}', True),
+        ('{"status": "ERROR"}', True),
+        ('{"id": 3, "note": "' + "x" * 300 + '", "error": {"code": 4}}', True),
+        ('{"error": "no such line"}\n{"hint": "look first"}', True),
+        ('{"error": null, "id": 3}', False),
+        ('{"error": "", "errors": 0, "success": true}', False),
+        ('{"rows": [{"kind": "error"}], "note": "the \\"error\\" of last week"}', False),
+        ('{"error": ' * 5000, False),
         ('{"plan": "Max"}', False),
         ("errands: 3", False),
         ("No error here", False),
@@ -146,6 +161,35 @@ def test_latest_keeps_what_came_after_a_repair(tmp_path):
 )
 def test_tool_error_rule(content, error):
     assert is_tool_error(content) is error
+
+
+def test_an_empty_answer_is_an_error_of_a_tool_that_reads():
+    asks = {"role": "assistant", "content": "", "tool_calls": [READ, WRITE]}
+    nameless = [asks, {"role": "tool", "content": "null"}, {"role": "tool", "content": "null"}]
+    assert failed_answers(nameless) == [None, True, False]
+    named = [asks, {"role": "tool", "name": "change_plan", "content": ""}, {"role": "tool", "content": "Error: no"}]
+    assert failed_answers(named) == [None, False, True]
+    assert failed_answers(nameless, changes=lambda name: name == "get_line") == [None, False, True]
+
+
+def test_calls_of_the_turn_that_an_end_turn_tool_ended_have_no_answer(tmp_path):
+    def chat(last):
+        return [
+            {"role": "assistant", "content": "", "tool_calls": [WRITE]},
+            {"role": "tool", "content": "ok"},
+            {"role": "assistant", "content": "", "tool_calls": [READ, READ]},
+            {"role": "tool", "content": ""},
+            {"role": "tool", "content": last},
+        ]
+
+    rows = [
+        record("a.py:t1", 0, False, messages=chat(""), finish_reason="end_turn_tool"),
+        record("a.py:t1", 1, False, messages=chat(""), finish_reason="agent_limit"),
+        record("a.py:t1", 2, False, messages=chat("Error: busy"), finish_reason="end_turn_tool"),
+    ]
+    table = read_attempts(write(tmp_path / "a.jsonl", rows))
+    assert table.tool_calls.tolist() == [3, 3, 3] and table.tool_errors.tolist() == [0, 2, 1]
+    assert table.last_tool_error.tolist() == [False, True, True]
 
 
 def test_read_tool_rule_and_override(tmp_path):

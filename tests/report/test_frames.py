@@ -6,7 +6,7 @@ import json
 from types import SimpleNamespace
 
 import pytest
-from shown_records import RECORDS, THINKINGBOX, UID, write
+from shown_records import OPENING, RECORDS, THINKINGBOX, UID, answer, assistant, record, write
 
 from tbstudy.errors import StudyError
 from tbstudy.report import frames
@@ -49,6 +49,16 @@ def test_thinkingbox_records_read_alike(tmp_path):
     calls = frames.tool_calls(path)
     assert calls.arguments.tolist() == [{"item": 1}, {"item": 2}] and calls.answer.tolist() == ["{}", '{"ok": true}']
     assert calls.error.tolist() == [True, False], "an empty look-up counts as an error"
+
+
+def test_a_call_that_ended_the_turn_has_no_answer_and_is_no_error():
+    talk = [*OPENING, assistant(None, None, get_item={"item": "I-1"}), answer("get_item", '{"error": null, "free": 1}'),
+            assistant(None, None, get_nothing={}), answer("get_nothing", "")]
+    ended = {**record("base", 0, False, talk), "finish_reason": "end_turn_tool"}
+    assert not frames.messages([ended]).tool_error.any()
+    calls = frames.tool_calls([ended])
+    assert calls.answer.isna().tolist() == [False, True] and not calls.error.any()
+    assert frames.tool_calls([{**ended, "finish_reason": "agent_limit"}]).error.tolist() == [False, True]
 
 
 def test_finding_one_attempt(tmp_path):

@@ -8,10 +8,11 @@ import re
 from html.parser import HTMLParser
 
 import pytest
-from shown_records import RECORDS, RIGHT, THINKINGBOX, UID, record, write
+from shown_records import OPENING, RECORDS, RIGHT, THINKINGBOX, UID, answer, assistant, record, write
 
 from tbstudy.errors import StudyError
 from tbstudy.report import cli_show
+from tbstudy.report.style import VERMILION
 from tbstudy.report.viewer import EpisodeView, call_line, compare_episodes, show_episode, write_page
 
 
@@ -83,6 +84,16 @@ def test_other_outcomes(which, outcome, told):
     view = EpisodeView(RECORDS[which])
     assert (view.outcome, view.why) == (outcome, told)
     assert told in Checked(view.html()).data and outcome.upper() in view.text()
+
+
+def test_only_answers_that_failed_are_red():
+    talk = [*OPENING, assistant(None, None, lend_item={}), answer("lend_item", "null"),
+            assistant(None, None, get_nothing={}), answer("get_nothing", "")]
+    ended = EpisodeView({**record("base", 0, True, talk), "finish_reason": "end_turn_tool"})
+    cut = EpisodeView({**ended.record, "finish_reason": "agent_limit"})
+    for view, red in ((ended, 0), (cut, 1)):
+        assert view.html().count(f";color:{VERMILION}") == red
+        assert view.text(80, color=True).count("\x1b[31m") == red
 
 
 def test_a_thinkingbox_record_shows_its_traceback():

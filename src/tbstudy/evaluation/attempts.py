@@ -8,10 +8,11 @@ code; `Source` holds what differs.
 from __future__ import annotations
 
 import gzip
+import json
 import re
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -70,6 +71,8 @@ READ_PREFIXES = frozenset("get list search find read lookup look check view show
 _GROUP_SUFFIX = re.compile(r"(_group\d+)?(_rubrics_yesno)?\.py$")
 _TB_DIFF_TYPE = re.compile(r"^\s*Type: (.+)$", re.MULTILINE)
 _EMPTY_RESULTS = frozenset({"", "[]", "{}", "null", "none"})
+_MAY_SAY_ERROR = re.compile(r'"(error|success|status|type)"', re.IGNORECASE)
+_JSON = json.JSONDecoder()
 
 
 @cache
@@ -81,16 +84,65 @@ def is_read_tool(name: str) -> bool:
     return name.lower().split("_", 1)[0] in READ_PREFIXES
 
 
-def is_tool_error(content: str) -> bool:
-    """Whether a tool's answer reports an error or a refusal, or an empty look-up.
+def is_write_tool(name: str) -> bool:
+    """Whether a tool changes state: every tool that `is_read_tool` does not name."""
+    return not is_read_tool(name)
 
-    True for an empty result ("", [], {}, null), text that starts with "error", and JSON whose opening says error,
-    "success": false or "status": "error".
+
+def is_empty(content: str) -> bool:
+    """Whether a tool's answer holds nothing: "", [], {}, null."""
+    return content[:160].strip().lower() in _EMPTY_RESULTS
+
+
+def is_tool_error(content: str, *, read: bool = True) -> bool:
+    """Whether a tool's answer reports an error or a refusal, or is the empty answer of a look-up.
+
+    True for text that starts with "error", and for a JSON object whose own fields say so: an `error` that is neither
+    null, false, 0 nor empty, `success` false, `status` or `type` "error". An empty answer counts when the tool only
+    reads (`read`): a tool that writes may have nothing to say.
     """
-    head = content[:160].strip().lower()
-    if head in _EMPTY_RESULTS or head.startswith("error"):
-        return True
-    return head.startswith("{") and ('"error"' in head or '"success": false' in head or '"success":false' in head)
+    if is_empty(content):
+        return read
+    text = content.lstrip()
+    if not text.startswith("{"):
+        return text[:5].lower() == "error"
+    if not _MAY_SAY_ERROR.search(text):
+        return False
+    try:
+        # What follows the object is not looked at: a tool may answer in several texts.
+        found = {key.lower(): value for key, value in _JSON.raw_decode(text)[0].items()}
+    except (ValueError, RecursionError):
+        return False
+    said = {str(found.get(name)).lower() for name in ("status", "type")}
+    return bool(found.get("error")) or found.get("success") is False or "error" in said
+
+
+def failed_answers(
+    messages: Sequence[dict[str, Any]], finish_reason: str = "", changes: Callable[[str], bool] = is_write_tool
+) -> list[bool | None]:
+    """For each message, whether it is a tool's answer that failed (`is_tool_error`); None where no tool answered.
+
+    Reads chat messages and ThinkingBox messages. When the episode ended with an end-turn tool, the calls of its last
+    turn are not made and their empty answers are none.
+    """
+    kinds = [message.get("T") or message["role"] for message in messages]
+    made = [_calls(message, kind) for message, kind in zip(messages, kinds, strict=True)]
+    last = max((index for index, calls in enumerate(made) if calls), default=-1)
+    found: list[bool | None] = []
+    asked: list[str] = []
+    for index, (message, kind, calls) in enumerate(zip(messages, kinds, made, strict=True)):
+        if calls:
+            asked = [_tool(call) for call in calls]
+        if kind not in ("tool", "ToolResponse"):
+            found.append(None)
+            continue
+        content = message.get("content") or ""
+        # Not every server repeats the tool's name in its answer; answers come in the order of the calls.
+        called = asked.pop(0) if asked else ""
+        name = message.get("name") or called
+        unmade = finish_reason == "end_turn_tool" and index > last and is_empty(content)
+        found.append(None if unmade else is_tool_error(content, read=not changes(name)))
+    return found
 
 
 def read_attempts(
@@ -111,7 +163,7 @@ def read_attempts(
     any other unreadable line raises `StudyError` with file and line, as do a missing uid or repetition.
     """
     files = [Path(paths)] if isinstance(paths, (str, Path)) else [Path(path) for path in paths]
-    changes = writes or (lambda name: not is_read_tool(name))
+    changes = writes or is_write_tool
     columns: dict[str, list[Any]] = {name: [] for name in COLUMNS}
     for path in files:
         source = None
@@ -182,7 +234,7 @@ class Source:
             row["prompt_tokens"], row["generated_tokens"] = tokens.get("prompt"), tokens.get("generated")
         if not broken and not row["passed"]:
             row["wrong"], row["missing"], row["extra"] = diff_kinds(verdict)
-        row |= trace_counts(record.get("messages") or (), changes)
+        row |= trace_counts(record.get("messages") or (), changes, row["finish_reason"])
         return row
 
 
@@ -205,24 +257,30 @@ def diff_kinds(verdict: dict[str, Any]) -> tuple[int, int, int]:
     return kinds.count("wrong"), kinds.count("missing"), kinds.count("extra")
 
 
-def trace_counts(messages: Iterable[dict[str, Any]], changes: Callable[[str], bool]) -> dict[str, Any]:
-    """Tool calls made, calls to state-changing tools, tool answers that are errors or empty, and whether the last is.
+def trace_counts(
+    messages: Sequence[dict[str, Any]], changes: Callable[[str], bool], finish_reason: str = ""
+) -> dict[str, Any]:
+    """Tool calls made, calls to state-changing tools, tool answers that failed (`failed_answers`), and whether the
+    last one did.
 
     Reads chat messages (`role`, `tool_calls[].function.name`) and ThinkingBox messages (`T`, `tool_calls[].name`).
     """
-    calls = write_calls = failed = 0
-    last = False
-    for message in messages:
-        kind = message.get("T") or message["role"]
-        if kind in ("tool", "ToolResponse"):
-            last = is_tool_error(message.get("content") or "")
-            failed += last
-            continue
-        made = message.get("tool_calls") or ([message] if kind == "ToolCall" else ())
-        for call in made:
-            calls += 1
-            write_calls += changes((call.get("function") or call)["name"])
-    return {"tool_calls": calls, "write_calls": write_calls, "tool_errors": failed, "last_tool_error": last}
+    tools = [_tool(call) for m in messages for call in _calls(m, m.get("T") or m["role"])]
+    answers = [failed for failed in failed_answers(messages, finish_reason, changes) if failed is not None]
+    return {
+        "tool_calls": len(tools),
+        "write_calls": sum(map(changes, tools)),
+        "tool_errors": sum(answers),
+        "last_tool_error": bool(answers and answers[-1]),
+    }
+
+
+def _calls(message: dict[str, Any], kind: str) -> Sequence[dict[str, Any]]:
+    return message.get("tool_calls") or ((message,) if kind == "ToolCall" else ())
+
+
+def _tool(call: dict[str, Any]) -> str:
+    return (call.get("function") or call)["name"]
 
 
 def latest(attempts: pd.DataFrame) -> pd.DataFrame:

@@ -18,7 +18,7 @@ import pandas as pd
 
 from tbstudy.errors import StudyError
 from tbstudy.evaluation.attempts import Source as RecordSource
-from tbstudy.evaluation.attempts import is_read_tool, is_tool_error, latest, read_attempts
+from tbstudy.evaluation.attempts import failed_answers, is_write_tool, latest, read_attempts
 
 
 class HasFolder(Protocol):
@@ -59,11 +59,13 @@ def messages(source: Records) -> pd.DataFrame:
     columns = [*_KEY, "index", "role", "content", "reasoning", "calls", "tool", "tool_error", "raw_text"]
     rows = []
     for file, key, record in read_records(source):
-        for index, m in enumerate(chat_messages(record)):
+        talk = chat_messages(record)
+        failed = failed_answers(talk, record.get("finish_reason") or "")
+        for index, m in enumerate(talk):
             answer = m["role"] == "tool"
             rows.append((file, *key, index, m["role"], m.get("content"), m.get("reasoning_content"),
                          len(m.get("tool_calls") or ()), m.get("name") if answer else None,
-                         is_tool_error(m.get("content") or "") if answer else False, m.get("raw_text")))
+                         bool(failed[index]), m.get("raw_text")))
     return pd.DataFrame(rows, columns=columns)
 
 
@@ -71,19 +73,21 @@ def tool_calls(source: Records, writes: Callable[[str], bool] | None = None) -> 
     """One row a tool call: source, policy, uid, repetition, index (of its message), call (0, 1, ... in the episode),
     tool, arguments (dict), answer (None when the episode ended with it), error, write (by `writes`, default: by name).
     """
-    changes = writes or (lambda name: not is_read_tool(name))
+    changes = writes or is_write_tool
     columns = [*_KEY, "index", "call", "tool", "arguments", "answer", "error", "write"]
     rows = []
     for file, key, record in read_records(source):
         talk, number = chat_messages(record), 0
+        failed = failed_answers(talk, record.get("finish_reason") or "", changes)
         for index, m in enumerate(talk):
             # Some servers count ids anew in every reply, so only what follows a message answers its calls.
-            after = takewhile(lambda later: not later.get("tool_calls"), talk[index + 1:])
-            answers = {a.get("tool_call_id"): a.get("content") for a in after if a["role"] == "tool"}
+            after = takewhile(lambda later: not later[0].get("tool_calls"), zip(
+                talk[index + 1:], failed[index + 1:], strict=True))
+            answers = {a.get("tool_call_id"): (a.get("content"), wrong) for a, wrong in after if wrong is not None}
             for call in m.get("tool_calls") or ():
-                name, answer = call["function"]["name"], answers.get(call.get("id"))
-                rows.append((file, *key, index, number, name, decoded(call["function"]["arguments"]),
-                             answer, is_tool_error(answer) if answer is not None else False, changes(name)))
+                name, (answer, wrong) = call["function"]["name"], answers.get(call.get("id"), (None, False))
+                rows.append((file, *key, index, number, name, decoded(call["function"]["arguments"]), answer, wrong,
+                             changes(name)))
                 number += 1
     return pd.DataFrame(rows, columns=columns)
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from tbstudy.errors import StudyError
-from tbstudy.evaluation.attempts import is_tool_error
+from tbstudy.evaluation.attempts import failed_answers
 from tbstudy.report.frames import Records, chat_messages, decoded, find_record, find_records
 from tbstudy.report.style import BLUE, GREEN, GREY, ORANGE, PURPLE, VERMILION
 from tbstudy.sandbox.arguments import clean
@@ -87,6 +87,11 @@ class EpisodeView:
         return chat_messages(self.record)
 
     @property
+    def failed(self) -> list[bool]:
+        """For each message, whether it is a tool's answer that failed."""
+        return [bool(wrong) for wrong in failed_answers(self.messages, self.record.get("finish_reason") or "")]
+
+    @property
     def diff(self) -> list[dict[str, Any]]:
         """Differences between the right and the reached state, as dicts."""
         return ((self.record.get("test_result") or {}).get("metadata") or {}).get("diff") or []
@@ -143,7 +148,8 @@ class EpisodeView:
 
     def blocks(self, width: int, pen: _Pen, system: bool, reasoning: bool) -> list[list[str]]:
         """The lines of each message."""
-        return [_message_lines(m, width, pen, system, reasoning) for m in self.messages]
+        shown = zip(self.messages, self.failed, strict=True)
+        return [_message_lines(m, wrong, width, pen, system, reasoning) for m, wrong in shown]
 
     # HTML --------------------------------------------------------------------------------------------------------
 
@@ -161,10 +167,10 @@ class EpisodeView:
 
     def _talk(self, since: int | None = None) -> str:
         parts = []
-        for index, message in enumerate(self.messages):
+        for index, (message, wrong) in enumerate(zip(self.messages, self.failed, strict=True)):
             if index == since:
                 parts.append(f'<p style="color:{ORANGE};margin:.3em 0"><b>from here on the two differ</b></p>')
-            parts.append(_message_html(message))
+            parts.append(_message_html(message, wrong))
         return "".join(parts)
 
     def _verdict(self) -> str:
@@ -271,7 +277,7 @@ def _badge(outcome: str) -> str:
             f"{outcome}</span>")
 
 
-def _message_html(message: Mapping[str, Any]) -> str:
+def _message_html(message: Mapping[str, Any], failed: bool) -> str:
     role, content = message["role"], message.get("content") or ""
     colour, parts = _ROLE.get(role, GREY), []
     reasoning = message.get("reasoning_content")
@@ -283,7 +289,7 @@ def _message_html(message: Mapping[str, Any]) -> str:
     label = role
     if role == "tool":
         label = f"answer of {html.escape(message.get('name') or 'tool')}"
-        if is_tool_error(content):
+        if failed:
             colour = VERMILION
         shade = f";color:{colour}" if colour == VERMILION else ""
         parts.append(f'<div style="{_MONO}{shade}">{html.escape(content) or "(empty)"}</div>')
@@ -303,7 +309,8 @@ def _message_html(message: Mapping[str, Any]) -> str:
             f'<span style="color:{colour};font-size:.85em"><b>{label}</b></span>{"".join(parts)}</div>')
 
 
-def _message_lines(message: Mapping[str, Any], width: int, pen: _Pen, system: bool, reasoning: bool) -> list[str]:
+def _message_lines(message: Mapping[str, Any], failed: bool, width: int, pen: _Pen, system: bool,
+                   reasoning: bool) -> list[str]:
     role, content = message["role"], (message.get("content") or "").strip()
     shades = {"system": ("dim",), "user": ("green", "bold"), "assistant": ("blue", "bold"), "tool": ("magenta",)}
     label = f"answer of {_CONTROL.sub('�', (message.get('name') or 'tool')[:200])}" if role == "tool" else role
@@ -316,7 +323,7 @@ def _message_lines(message: Mapping[str, Any], width: int, pen: _Pen, system: bo
     if role == "system" and not system:
         lines.append(pen(f"  {len(content.split())} words", "dim"))
     elif role == "tool":
-        shade = ("red",) if is_tool_error(content) else ()
+        shade = ("red",) if failed else ()
         lines += [pen(line, *shade) for line in _wrapped(content or "(empty)", width, "  <- ")]
     elif content:
         lines += _wrapped(content, width, "  ")
