@@ -11,6 +11,7 @@ from scipy import stats
 
 from tbstudy.errors import StudyError
 from tbstudy.evaluation import metrics as m
+from tbstudy.report.analysis import differences_as_table
 
 outcomes = st.lists(st.booleans(), min_size=1, max_size=7)
 count = st.integers(1, 30).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
@@ -179,6 +180,28 @@ def test_a_count_gets_wilson_and_few_changes_do_not_collapse():
     assert some.value == pytest.approx(0.06) and some.low < 0.06 < some.high
     enough = np.array([1.0] * 9 + [-1.0] * 3 + [0.0] * 40)
     assert m.paired_change(enough) == m.bootstrap_mean(enough)[0]
+    every = m.paired_change(np.ones(12))
+    # Up 12.5, down 0.5 of 14: (12 - 1.96 * sqrt(13 - 12^2 / 14)) / 14.
+    assert (every.value, every.low, every.high) == pytest.approx((1, (12 - 1.959964 * (13 - 144 / 14) ** 0.5) / 14, 1))
+    assert m.paired_change(-np.ones(12)) == m.Interval(-1.0, -1.0, -every.low)
+    shift = m.paired_change(np.full(12, 0.05))
+    assert shift.value == pytest.approx(0.05) and np.isnan(shift.low) and np.isnan(shift.high)
+
+
+def test_differences_that_are_all_the_same_promise_nothing():
+    assert np.isnan(m.minimum_detectable_effect(np.zeros(24))) and np.isnan(m.minimum_detectable_effect([0.1] * 24))
+    same = pairs([(f"f{i % 4}.py:t{i}", 4, 8, 8, 8) for i in range(24)])
+    found = m.paired_differences(same, 8, resamples=200).set_index("metric")
+    assert found.difference.tolist() == pytest.approx([0.5, 0, 1, 1], abs=0.02)
+    assert found[["file_low", "file_high", "mde"]].isna().all(axis=None)
+    counted = found.loc[["pass^8", "observed 8/8"], ["low", "high"]].to_numpy()
+    assert (counted[:, 0] < 0.95).all() and (counted[:, 1] == 1).all()
+    cells = differences_as_table(found.reset_index(), "").cells()
+    assert set(cells["Detectable (pp)"]) == set(cells["95 % by file"]) == {""}
+    # One task in four gained in every file: tasks differ, files do not.
+    even = pairs([(f"f{i % 4}.py:t{i}", 0, 2, 2 * (i < 4), 2) for i in range(16)])
+    row = m.paired_differences(even, 2, resamples=200).set_index("metric").loc["pass@1"]
+    assert row.mde > 0 and row.low < 0.25 < row.high and np.isnan(row.file_low) and np.isnan(row.file_high)
 
 
 def coverage_of(intervals, truth):
@@ -243,7 +266,7 @@ def test_wilson_covers_by_exact_enumeration():
 
 def pairs(rows):
     table = pd.DataFrame(rows, columns=["uid", "k0", "n0", "k1", "n1"])
-    return table.assign(domain="d", file=table.uid)
+    return table.assign(domain="d", file=table.uid.str.partition(":")[0])
 
 
 @given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=40))

@@ -229,18 +229,26 @@ FEW_DISCORDANT = 10
 def paired_change(difference: np.ndarray, *, resamples: int = 2000, seed: int = 0, level: float = 0.95) -> Interval:
     """Mean of task-level differences (T,) with its task-bootstrap interval.
 
-    When the differences are -1, 0 or 1 and fewer than `FEW_DISCORDANT` tasks changed, a bootstrap interval collapses
-    (to a point when none did); the interval then is that of Agresti and Min 2005: half a task added to each cell.
+    When the differences are -1, 0 or 1 and fewer than `FEW_DISCORDANT` tasks changed, or all tasks changed alike, a
+    bootstrap interval is too narrow (a point when all are the same); the interval then is that of Agresti and Min
+    2005: half a task added to each cell. Other differences that are all the same have no bounds (NaN).
     """
     difference = np.asarray(difference, float)
     difference = difference[~np.isnan(difference)]
-    changed = int((difference != 0).sum())
-    if len(difference) == 0 or changed >= FEW_DISCORDANT or not np.isin(difference, (-1.0, 0.0, 1.0)).all():
-        return bootstrap_mean(difference, resamples=resamples, seed=seed, level=level)[0]
+    alike = _all_alike(difference)
+    few = int((difference != 0).sum()) < FEW_DISCORDANT
+    if len(difference) == 0 or not (few or alike) or not np.isin(difference, (-1.0, 0.0, 1.0)).all():
+        found = bootstrap_mean(difference, resamples=resamples, seed=seed, level=level)[0]
+        return Interval(found.value, np.nan, np.nan) if alike else found
     up, down, total = (difference > 0).sum() + 0.5, (difference < 0).sum() + 0.5, len(difference) + 2
     centre = (up - down) / total
     half = ndtri(0.5 + level / 2) * sqrt(up + down - (up - down) ** 2 / total) / total
     return Interval(float(difference.mean()), float(max(-1.0, centre - half)), float(min(1.0, centre + half)))
+
+
+def _all_alike(values: np.ndarray) -> bool:
+    """Whether nothing can be learned about the spread of `values` (T,): they are the same up to rounding."""
+    return len(values) == 0 or float(np.ptp(values)) < 1e-12
 
 
 def _ratios(totals: np.ndarray, sizes: np.ndarray, resamples: int, seed: int, level: float) -> list[Interval]:
@@ -337,8 +345,9 @@ def paired_counts(base: pd.DataFrame, other: pd.DataFrame) -> pd.DataFrame:
 def paired_differences(pairs: pd.DataFrame, k: int, *, resamples: int = 2000, seed: int = 0) -> pd.DataFrame:
     """Second policy minus first, per metric: metric, base, other, difference, low, high, file_low, file_high, mde.
 
-    Intervals resample tasks (and task files) with both policies' outcomes kept together. `mde` is the minimum
-    detectable effect of this design for the metric (`minimum_detectable_effect`).
+    Intervals resample tasks (and task files) with both policies' outcomes kept together; of files that all changed
+    alike the bounds are NaN. `mde` is the minimum detectable effect of this design for the metric
+    (`minimum_detectable_effect`).
     """
     n0, k0, n1, k1 = (pairs[name].to_numpy(int) for name in ("n0", "k0", "n1", "k1"))
     metrics = {
@@ -350,6 +359,11 @@ def paired_differences(pairs: pd.DataFrame, k: int, *, resamples: int = 2000, se
     change = np.stack([after - before for before, after in metrics.values()], axis=1)
     by_task = [paired_change(column, resamples=resamples, seed=seed) for column in change.T]
     by_file = bootstrap_mean(change, clusters=pairs.file.to_numpy(), resamples=resamples, seed=seed)
+    files = pd.DataFrame(change).groupby(pairs.file.astype(str).to_numpy()).mean().to_numpy(float)
+    by_file = [
+        Interval(found.value, np.nan, np.nan) if _all_alike(column[~np.isnan(column)]) else found
+        for found, column in zip(by_file, files.T, strict=True)
+    ]
     rows = []
     for (name, (before, after)), column, task, file in zip(metrics.items(), change.T, by_task, by_file, strict=True):
         rows.append(
@@ -372,11 +386,11 @@ def minimum_detectable_effect(differences: np.ndarray, *, alpha: float = 0.05, p
     """The true mean difference that a two-sided test at `alpha` over these tasks finds with probability `power`.
 
     (z_{1 - alpha/2} + z_{power}) * SE, SE from the task-level differences (T,), which holds both the spread between
-    tasks and the noise of finitely many attempts.
+    tasks and the noise of finitely many attempts. NaN where they are all the same: they say nothing about the spread.
     """
     differences = np.asarray(differences, float)
     differences = differences[~np.isnan(differences)]
-    if len(differences) < 2:
+    if len(differences) < 2 or _all_alike(differences):
         return np.nan
     error = differences.std(ddof=1) / sqrt(len(differences))
     return float((ndtri(1 - alpha / 2) + ndtri(power)) * error)
