@@ -99,7 +99,32 @@ def test_training_summary_by_hand():
         for u, (g, z) in enumerate([(10, 0.2), (30, 0.4)])
     ]
     row = training_summary(pd.DataFrame(rows)).iloc[0]
-    assert (row.updates, row.groups, row.rollouts, row.seconds) == (2, 40, 320, 4.0)
+    assert (row.updates, row.groups_rolled_out, row.rollouts, row.seconds) == (2, 40, 320, 4.0)
+    assert np.isnan(row.groups_learned_from), "one number of groups does not say how many were learned from"
     assert row.zero_variance_share == pytest.approx((2 + 12) / 40)
     assert row.rollouts_per_useful_group == pytest.approx(320 / (8 + 18))
     assert (row.reward_first_fifth, row.reward_last_fifth) == pytest.approx((0.2, 0.3))
+
+
+def test_groups_lost_to_system_errors_are_not_useful():
+    rows = pd.DataFrame(
+        {
+            "arm": "selected",
+            "update": [1, 2],
+            "mean_reward": 0.5,
+            "zero_variance_share": [0.25, 0.0],
+            "all_pass_share": [0.25, 0.0],
+            "all_fail_share": 0.0,
+            "system_error_share": [0.125, np.nan],
+            "groups": [8, 4],
+            "groups_rolled_out": [16, 4],
+            "rollouts": [128, 32],
+            "seconds": 1.0,
+        }
+    )
+    row = training_summary(rows).iloc[0]
+    assert (row.groups_rolled_out, row.groups_learned_from) == (20, 12)
+    # Of 16 groups 4 were all-pass and 2 broke; all 4 of the second update taught something.
+    assert row.rollouts_per_useful_group == pytest.approx(160 / (10 + 4))
+    broken = rows.head(1).assign(system_error_share=0.75)
+    assert training_summary(broken).rollouts_per_useful_group.tolist() == [np.inf]

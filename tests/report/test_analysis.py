@@ -52,6 +52,7 @@ def test_bands_funnel_and_training_tables(table):
     rows = {"arm": "a", "update": 0, "mean_reward": 0.5, "zero_variance_share": 0.25, "all_pass_share": 0.1}
     rows |= {"all_fail_share": 0.15, "groups": 8, "rollouts": 64, "seconds": 3.0}
     cells = analysis.training_as_table(training_summary(pd.DataFrame([rows]))).cells()
+    assert cells["Groups rolled out"][0] == "8" and cells["Groups learned from"][0] == ""
     assert cells["Zero variance (%)"][0] == "25.0" and cells["Rollouts a useful group"][0] == "10.7"
 
 

@@ -259,7 +259,7 @@ def compare_arms(
 
 
 _TRAINING_SUMMARY = [
-    "arm", "updates", "groups", "rollouts", "zero_variance_share", "all_pass_share", "all_fail_share",
+    "arm", "updates", "groups_rolled_out", "groups_learned_from", "rollouts", "zero_variance_share", "all_pass_share", "all_fail_share",
     "rollouts_per_useful_group", "reward_first_fifth", "reward_last_fifth", "seconds",
 ]  # fmt: skip
 
@@ -267,26 +267,34 @@ _TRAINING_SUMMARY = [
 def training_summary(training: pd.DataFrame) -> pd.DataFrame:
     """What each training arm spent and saw: one row an arm.
 
-    From a training table (one row an update): updates, groups, rollouts, mean zero-variance, all-pass and all-fail
-    share of the groups drawn (weighted by groups), rollouts per useful group, mean reward of the first and of the
-    last fifth of the updates, seconds. A table without updates gives no row.
+    From a training table (one row an update): updates, groups rolled out, groups learned from, rollouts, mean
+    zero-variance, all-pass and all-fail share of the groups rolled out (weighted by groups), rollouts per useful group,
+    mean reward of the first and of the last fifth of the updates, seconds. A useful group has rewards that differ and
+    no system error; an update learns from no more of them than it has room for, so that fewer can be learned from. A
+    table without `groups_rolled_out` counts as `groups` what was rolled out, and what was learned from is NaN. A table
+    without updates gives no row.
     """
     rows = []
     for arm, table in training.groupby("arm", sort=False):
         table = table.sort_values("update")
-        # Our trainer tells the groups it rolled out from those it learned from; other tables know one number only.
+        # Our trainers tell the groups they rolled out from those they learned from; other tables know one number only.
+        both = "groups_rolled_out" in table
         weights = table.get("groups_rolled_out", table.groups).to_numpy(float)
         share = {
             name: float(np.average(table[name].to_numpy(float), weights=weights))
             for name in ("zero_variance_share", "all_pass_share", "all_fail_share")
         }
         fifth = max(1, len(table) // 5)
-        useful = float((weights * (1 - table.zero_variance_share.to_numpy(float))).sum())
+        lost = table.zero_variance_share.to_numpy(float)
+        if "system_error_share" in table:
+            lost = lost + table.system_error_share.fillna(0.0).to_numpy(float)
+        useful = round(float((weights * (1 - lost)).sum()), 6)
         rows.append(
             {
                 "arm": arm,
                 "updates": len(table),
-                "groups": int(weights.sum()),
+                "groups_rolled_out": int(weights.sum()),
+                "groups_learned_from": int(table.groups.sum()) if both else np.nan,
                 "rollouts": int(table.rollouts.sum()),
                 **share,
                 "rollouts_per_useful_group": float(table.rollouts.sum()) / useful if useful else np.inf,

@@ -216,7 +216,8 @@ def training_as_table(summary: pd.DataFrame) -> Table:
     labels = {
         "arm": "Arm",
         "updates": "Updates",
-        "groups": "Groups drawn",
+        "groups_rolled_out": "Groups rolled out",
+        "groups_learned_from": "Groups learned from",
         "rollouts": "Rollouts",
         "zero_variance_share": "Zero variance (%)",
         "all_pass_share": "All pass (%)",
@@ -227,12 +228,14 @@ def training_as_table(summary: pd.DataFrame) -> Table:
         "seconds": "Seconds",
     }
     formats = dict.fromkeys(shares, percent()) | {
+        "groups_learned_from": ",.0f",
         "rollouts_per_useful_group": ".1f",
         "reward_first_fifth": ".3f",
         "reward_last_fifth": ".3f",
         "seconds": ",.0f",
     }
-    return Table(summary, "What training spent and saw", formats=formats, labels=labels)
+    note = "Shares are of the groups rolled out. A useful group has rewards that differ and no system error."
+    return Table(summary, "What training spent and saw", formats=formats, labels=labels, note=note)
 
 
 def comparison_heatmap(comparison: Comparison) -> Figure:
