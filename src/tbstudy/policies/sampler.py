@@ -18,7 +18,11 @@ from tbstudy.policies.small_model import KeyValue, SmallLM, _rotate
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """Sampling parameters; `top_k` 0 and `top_p` 1 switch the truncations off."""
+    """Sampling parameters; `top_k` 0 and `top_p` 1 switch the truncations off.
+
+    Tokens are drawn from softmax(logits / `temperature`), cut to `top_k` and then to `top_p` and scaled to sum to one.
+    A row's log-probabilities are of that softmax before the cut: the function that a trainer differentiates.
+    """
 
     temperature: float = 1.0
     top_k: int = 20

@@ -32,7 +32,8 @@ MICRO_TOKENS = 8192
 
 @dataclass(slots=True)
 class Rollout:
-    """One episode as training data: prompt and response ids, mask 1 on generated tokens, sampling log-probs."""
+    """One episode as training data: prompt and response ids, mask 1 on generated tokens, sampling log-probs (of the
+    distribution at the study's temperature before `top_k` and `top_p`, see `Sampling`)."""
 
     prompt_ids: list[int]
     response_ids: list[int]
@@ -87,6 +88,7 @@ class Trainer:
         note_search(study, load_tasks(study, "candidates"), study.folder)
         self.player = WavePlayer(study, study.checkpoint, arm, self.seed)
         self.model: SmallLM = self.player.policy.model
+        self.temperature = study.config.policy.sampling.temperature
         self.order = PromptOrder(uids, self.seed)
         self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=self.config.lr, betas=(0.9, 0.95),
                                            weight_decay=0.0)
@@ -179,7 +181,7 @@ class Trainer:
         tokens = sum(sum(r.mask) for r in rollouts)
         totals: dict[str, float] = defaultdict(float)
         for part in _micro_batches(rollouts):
-            logprobs, entropy, mask = token_logprobs(self.model, [rollouts[i] for i in part])
+            logprobs, entropy, mask = token_logprobs(self.model, [rollouts[i] for i in part], self.temperature)
             old = torch.zeros_like(logprobs)
             for row, i in enumerate(part):
                 old[row, :len(rollouts[i].logprobs)] = torch.tensor(rollouts[i].logprobs)
@@ -233,10 +235,13 @@ class Trainer:
         return folder
 
 
-def token_logprobs(model: SmallLM, rollouts: list[Rollout]) -> tuple[torch.Tensor, float, torch.Tensor]:
+def token_logprobs(model: SmallLM, rollouts: list[Rollout],
+                   temperature: float = 1.0) -> tuple[torch.Tensor, float, torch.Tensor]:
     """Log-probabilities (B, T) of the response tokens, mean entropy over generated ones, and the mask (B, T).
 
-    The rollouts share a prompt prefix, which is computed once and receives the gradient of all of them.
+    Both are of the softmax of logits / `temperature`, the whole of it: the sampler's `top_k` and `top_p` cut what is
+    drawn, not what its log-probabilities are of, so that the two agree before an update whatever the cut. The
+    rollouts share a prompt prefix, which is computed once and receives the gradient of all of them.
     """
     shared = _shared_prefix([r.prompt_ids for r in rollouts])
     prefix = rollouts[0].prompt_ids[:shared]
@@ -249,7 +254,7 @@ def token_logprobs(model: SmallLM, rollouts: list[Rollout]) -> tuple[torch.Tenso
     hidden, _ = model.hidden(inputs, torch.arange(shared - 1, shared - 1 + inputs.shape[1]), cache)
     where = [(row, lead[row] + t, t) for row, r in enumerate(rollouts) for t, m in enumerate(r.mask) if m]
     rows, columns, steps = (torch.tensor(v) for v in zip(*where, strict=True))
-    logits = model.logits(hidden[rows, columns])
+    logits = model.logits(hidden[rows, columns]) / temperature
     chosen = logits.log_softmax(-1)
     logprobs = torch.zeros(len(rollouts), width)
     logprobs = logprobs.index_put((rows, steps), chosen.gather(-1, ids[rows, columns][:, None])[:, 0])
