@@ -145,6 +145,17 @@ def test_transition_counts_in_the_title():
     assert "5 tasks pass more often, 2 less often,\n7 as often" in texts(figures.transition_heatmap(matrix))
 
 
+def test_system_errors_are_a_share_of_groups_and_truncation_one_of_rollouts():
+    figure = figures.training_curves(training().assign(system_error_share=0.25, truncated_share=0.5))
+    shown = {axis.get_title(loc="left") or axis.get_title(): axis for axis in figure.axes if axis.get_visible()}
+    for title, unit, value in (
+        ("Groups lost to system errors", "share of groups", 0.25),
+        ("Rollouts truncated", "share of rollouts", 0.5),
+    ):
+        assert shown[title].get_ylabel() == unit
+        assert {y for line in shown[title].lines for y in line.get_ydata()} == {value}
+
+
 def test_training_that_has_not_begun_says_so():
     figure = figures.training_curves(training().head(0))
     assert [text.get_text() for text in figure.axes[0].texts] == ["No update recorded yet."]

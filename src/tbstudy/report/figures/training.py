@@ -58,9 +58,11 @@ def training_curves(training: pd.DataFrame, *, window: int = 5) -> Figure:
         panels.append(("Entropy", [("entropy", "-")], "nats per token"))
     if given("kl") and training.kl.abs().max() > 0:
         panels.append(("KL, sampler to trainer", [("kl", "-")], "nats per token"))
-    faults = [pair for pair in (("system_error_share", "-"), ("truncated_share", "--")) if given(pair[0])]
-    if faults:
-        panels.append(("System errors (solid), truncated (dashed)", faults, "share of rollouts"))
+    # A group is lost when one of its rollouts breaks; rollouts are truncated one by one.
+    if given("system_error_share"):
+        panels.append(("Groups lost to system errors", [("system_error_share", "-")], "share of groups"))
+    if given("truncated_share"):
+        panels.append(("Rollouts truncated", [("truncated_share", "-")], "share of rollouts"))
     if len(panels) % 2 and given("grad_norm"):
         panels.append(("Gradient norm before clipping", [("grad_norm", "-")], "norm"))
     rows = (len(panels) + 1) // 2
@@ -89,8 +91,10 @@ def training_curves(training: pd.DataFrame, *, window: int = 5) -> Figure:
 
 @styled
 def pool_comparison(training: pd.DataFrame, effects: pd.DataFrame, *, window: int = 5) -> Figure:
-    """Selected pool against whole pool at equal rollouts: zero-variance share as training goes, and the effect it
-    had.
+    """Selected pool against whole pool: zero-variance share by rollouts spent, and the effect of training.
+
+    The arms have the same number of updates. An update stops at its number of groups to learn from or at its number
+    of rounds, so rollouts spent and groups learned from differ between the arms (`evaluation.training_summary`).
 
     `training` has columns arm, rollouts, zero_variance_share; `effects` is `evaluation.compare_arms` (comparison,
     metric, difference, low, high in fractions), whose "base -> arm" rows are drawn for every metric.
