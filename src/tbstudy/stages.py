@@ -233,10 +233,12 @@ def _verl_updates(study: Study) -> pd.DataFrame:
 
 
 def training_table(study: Study, arm: str) -> pd.DataFrame:
-    """The finished updates of an arm."""
+    """The finished updates of an arm; loss, grad_norm, clip_fraction, kl and entropy are NaN where none of the groups
+    taught anything."""
     path = train_folder(study, arm) / "training.jsonl"
     rows = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-    return pd.DataFrame(rows)
+    # A column that is null in every update must be of numbers all the same.
+    return pd.DataFrame([{k: float("nan") if v is None else v for k, v in row.items()} for row in rows])
 
 
 def _train_side_by_side(study: Study, pool: PoolManifest, arms: list[str], progress: Progress) -> None:

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import json
+
+import pandas as pd
 import pytest
 import torch
 
+from tbstudy import stages
 from tbstudy.config import load_study
+from tbstudy.evaluation.api import training_summary
+from tbstudy.report.figures.training import training_curves
 from tbstudy.tasks.loader import load_list
 from tbstudy.training import local
+
+MEASURED = ("loss", "grad_norm", "clip_fraction", "kl", "entropy")
 
 
 @pytest.mark.parametrize("sampling", [
@@ -34,3 +42,32 @@ def test_ratios_are_one_before_the_first_update(mini_config, tmp_path, monkeypat
     part = [r for group in groups for r in group][:1]
     changed, _, mask = local.token_logprobs(trainer.model, part, trainer.temperature)
     assert ((changed[0] - torch.tensor(part[0].logprobs)) * mask[0]).abs().max() > 1e-4
+
+
+def strict(line: str) -> dict:
+    """A line of JSON as other readers take it: NaN is none."""
+    return json.loads(line, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
+
+
+@pytest.mark.parametrize("both", [False, True], ids=["one arm", "both arms"])
+def test_an_update_without_a_signal_has_no_values_and_every_reader_copes(mini_config, tmp_path, monkeypatch, both):
+    study = load_study(mini_config, tmp_path / "study", train__updates=2, policy__sampling={"max_turn_tokens": 1})
+    uids = load_list(study.existing("candidates"))[:4]
+    for arm in ("selected", "whole"):
+        trainer = local.Trainer(study, arm, uids, stages.train_folder(study, arm))
+        # With one token a turn every attempt fails alike.
+        if both or arm == "selected":
+            trainer.run()
+        else:
+            monkeypatch.setattr(trainer, "_update", lambda groups: dict.fromkeys(MEASURED, 0.5) | {"tokens": 9})
+            trainer.run()
+    lines = (stages.train_folder(study, "selected") / "training.jsonl").read_text().splitlines()
+    rows = [strict(line) for line in lines]
+    assert len(rows) == 2
+    assert all(row[name] is None for row in rows for name in MEASURED) and {row["groups"] for row in rows} == {0}
+    table = pd.concat([stages.training_table(study, arm) for arm in ("selected", "whole")], ignore_index=True)
+    assert all(pd.api.types.is_float_dtype(table[name]) for name in MEASURED)
+    assert training_summary(table).updates.tolist() == [2, 2] and training_curves(table).axes
+    again = local.Trainer(study, "selected", uids, stages.train_folder(study, "selected"))
+    again.run()
+    assert (stages.train_folder(study, "selected") / "training.jsonl").read_text().splitlines() == lines

@@ -173,9 +173,8 @@ class Trainer:
     def _update(self, groups: list[list[Rollout]]) -> dict[str, Any]:
         rollouts = [r for group in groups for r in group]
         if not rollouts:
-            # Every group was all-pass or all-fail: nothing to learn from, and the table says so (groups = 0).
-            return {"loss": 0.0, "grad_norm": 0.0, "clip_fraction": 0.0, "kl": 0.0, "entropy": float("nan"),
-                    "tokens": 0}
+            # Every group was all-pass or all-fail: nothing was computed, so there is no value, not a value of zero.
+            return dict.fromkeys(("loss", "grad_norm", "clip_fraction", "kl", "entropy"), float("nan")) | {"tokens": 0}
         ids = torch.tensor([i for i, group in enumerate(groups) for _ in group])
         advantages = group_advantages(torch.tensor([r.reward for r in rollouts]), ids, self.config.normalise_by_std)
         tokens = sum(sum(r.mask) for r in rollouts)
@@ -212,7 +211,9 @@ class Trainer:
         self._write_table()
 
     def _write_table(self) -> None:
-        write_atomic(self.folder / "training.jsonl", "".join(json.dumps(r) + "\n" for r in self.table).encode())
+        # JSON has no NaN: what an update did not have is null.
+        rows = ({k: None if v != v else v for k, v in row.items()} for row in self.table)
+        write_atomic(self.folder / "training.jsonl", "".join(json.dumps(r) + "\n" for r in rows).encode())
 
     def _load(self) -> None:
         if not self._state_file.exists():
