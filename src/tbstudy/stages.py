@@ -209,6 +209,7 @@ def train(study: Study) -> pd.DataFrame:
     config, pool = study.config.train, pool_of(study)
     if config.backend == "verl":
         return _verl_updates(study)
+    identity.check_trainable(study)
     for arm in config.arms:
         identity.check(train_folder(study, arm), identity.identity(study, arm, arm_uids(pool, arm)))
     missing = [arm for arm in config.arms if len(training_table(study, arm)) < config.updates

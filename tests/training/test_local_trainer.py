@@ -10,6 +10,7 @@ import torch
 
 from tbstudy import stages
 from tbstudy.config import load_study
+from tbstudy.errors import StudyError
 from tbstudy.evaluation.api import training_summary
 from tbstudy.report.figures.training import training_curves
 from tbstudy.tasks.loader import load_list
@@ -71,3 +72,12 @@ def test_an_update_without_a_signal_has_no_values_and_every_reader_copes(mini_co
     again = local.Trainer(study, "selected", uids, stages.train_folder(study, "selected"))
     again.run()
     assert (stages.train_folder(study, "selected") / "training.jsonl").read_text().splitlines() == lines
+
+
+def test_a_policy_behind_an_endpoint_is_not_for_the_local_trainer(mini_config, tmp_path, monkeypatch):
+    study = load_study(mini_config, tmp_path / "study", policy={
+        "kind": "endpoint", "endpoint": {"base_url": "http://127.0.0.1:1/v1", "model": "m"}})
+    monkeypatch.setattr(stages, "pool_of", lambda study: None)
+    for start in (lambda: stages.train(study), lambda: local.Trainer(study, "selected", ["a"], tmp_path / "arm")):
+        with pytest.raises(StudyError, match="policy.kind 'endpoint'.*needs the policy's weights.*backend 'verl'"):
+            start()

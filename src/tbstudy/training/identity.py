@@ -19,6 +19,19 @@ def identity(study: Study, arm: str, uids: Iterable[str]) -> str:
     return "|".join((study.rollout_hash(), study.section_hash("train"), arm, prompts))
 
 
+def check_trainable(study: Study) -> None:
+    """The local trainer trains a local checkpoint.
+
+    Raises:
+        StudyError: the study's policy is behind an endpoint; naming what trains such a model.
+    """
+    if study.config.policy.kind != "local":
+        raise StudyError(f"{study.file}: policy.kind {study.config.policy.kind!r}: the local trainer needs the policy's "
+                         "weights (policy.kind 'local' with policy.checkpoint). A model behind an endpoint is probed, "
+                         "banded and selected for here and trained by verl: train.backend 'verl', verl_run and "
+                         "`tbstudy launch` (docs/own-tasks.md, docs/reference-run.md)")
+
+
 def check(folder: Path, wanted: str) -> None:
     """Refuse an arm's folder that another configuration or pool has filled. A folder without a note is accepted:
     recorded studies keep none.

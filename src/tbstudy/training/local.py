@@ -79,9 +79,13 @@ class PromptOrder:
 
 
 class Trainer:
-    """Trains one arm. `run` continues from the last finished update and writes after each one."""
+    """Trains one arm. `run` continues from the last finished update and writes after each one.
+
+    Raises StudyError when the study's policy is no local checkpoint.
+    """
 
     def __init__(self, study: Study, arm: str, uids: list[str], folder: Path):
+        identity.check_trainable(study)
         self.study, self.arm, self.folder = study, arm, folder
         self.config: TrainConfig = study.config.train
         self.seed = stage_seed(study.config.seed, "train", arm)
