@@ -71,10 +71,20 @@ def test_rollouts_are_noted_beside_the_metrics(run, monkeypatch):
     note_episode({"step": 1})  # outside a trainer: nowhere
     monkeypatch.setenv("VERL_FILE_LOGGER_PATH", str(path))
     for truncated, fault in ((True, False), (False, False), (False, False), (True, True)):
-        note_episode({"step": 1, "uid": "a", "truncated": truncated, "system_error": fault})
-    assert training_table(run).truncated_share.tolist() == [pytest.approx(1 / 3)]
+        note_episode({"step": 1, "uid": "a", "truncated": truncated, "system_error": fault, "generated_tokens": 7})
+    table = training_table(run)
+    assert table.truncated_share.tolist() == [pytest.approx(1 / 3)] and table.tokens.tolist() == [28]
     episodes = episode_table(run)
     assert len(episodes) == 4 and set(episodes.attempt) == {"attempt-001"}
+
+
+def test_columns_mean_what_they_mean_for_the_local_trainer(run):
+    write(run, 1, (1, data(0.5, **{"perf/total_num_tokens": 9000, "actor/entropy": 0.2})))
+    table = training_table(run)
+    assert table.entropy.tolist() == [0.2]
+    assert table.tokens.isna().all(), "prompts and responses are no count of generated tokens"
+    assert table.kl.isna().all(), "verl's is not that of sampler to trainer"
+    assert not any("KL" in axis.get_title(loc="left") for axis in training_curves(table).axes)
 
 
 def test_no_metrics_is_an_error(run):
