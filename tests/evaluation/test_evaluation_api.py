@@ -31,6 +31,10 @@ def test_compare_holds_together(policies):
     observed = found.differences.set_index("metric").loc["observed 10/10"]
     assert found.mcnemar.gained - found.mcnemar.lost == pytest.approx(observed.difference * 60)
     assert found.null.null.tolist() == [False, False, True]
+    named = compare(base, trained, second_base=base, names=("3B", "8B"), resamples=10).null
+    assert named.comparison.tolist() == [
+        "3B -> 8B", "3B -> 3B again", "3B half -> 8B half", "3B half -> other 3B half"
+    ]  # fmt: skip
     assert len(found.curves) == 2 * 2 * 10
     assert set(found.treatments.treatment) == {"exclude", "fail"}
 

@@ -359,7 +359,7 @@ def test_null_stands_beside_the_ledger():
     p = rng.beta(0.8, 0.8, 80)[:, None]
     base, again = (frame(rng.random((80, 20)) < p) for _ in range(2))
     trained = frame(rng.random((80, 20)) < np.clip(p + 0.4, 0, 1))
-    table = m.ledger_against_null(base, trained, again).set_index("comparison")
+    table = m.ledger_against_null(base, trained, again, names=("base", "trained")).set_index("comparison")
     assert table.null.tolist() == [False, True, False, True]
     assert table.loc["base -> trained", "gained"] > 10
     assert table.loc["base -> base again", ["gained", "lost"]].sum() <= 2

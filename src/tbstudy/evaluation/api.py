@@ -206,7 +206,7 @@ def compare(
         transition=metrics.transition_table(pairs, k),
         matrix=metrics.count_matrix(pairs, k),
         ledger=metrics.ledger(pairs, fdr=fdr),
-        null=metrics.ledger_against_null(first, second, again, system_errors=system_errors, fdr=fdr),
+        null=metrics.ledger_against_null(first, second, again, names=names, system_errors=system_errors, fdr=fdr),
         treatments=both_treatments(both, k=k, **options),
         curves=curve_table(both, system_errors=system_errors, **options),
     )

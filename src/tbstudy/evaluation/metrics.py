@@ -465,12 +465,13 @@ def ledger_against_null(
     other: pd.DataFrame,
     second_base: pd.DataFrame | None = None,
     *,
+    names: tuple[str, str] = ("base", "other"),
     system_errors: SystemErrors = "exclude",
     fdr: float = 0.05,
 ) -> pd.DataFrame:
     """How many tasks the ledger calls gained and lost, beside what it says about a policy that did not change.
 
-    Takes attempts. Rows: base -> other; with a second campaign of the base policy, base -> second base at the same
+    Takes attempts; `names` are those of the two policies. Rows: base -> other; with a second campaign of the base policy, base -> second base at the same
     size; always base half -> other base half beside base half -> other's half, so that null and change are compared
     at equal attempts per task (arXiv 2608.20290: an unchanged model also "improves" on some tasks). Columns
     comparison, null, attempts_per_task, gained, lost, up, down: up and down count tasks whose pass count moved at
@@ -478,11 +479,12 @@ def ledger_against_null(
     """
     first, second = halves(base)
     _, other_half = halves(other)
-    rows = [("base -> trained", False, base, other)]
+    one, two = names
+    rows = [(f"{one} -> {two}", False, base, other)]
     if second_base is not None:
-        rows.append(("base -> base again", True, base, second_base))
-    rows.append(("base half -> trained half", False, first, other_half))
-    rows.append(("base half -> other base half", True, first, second))
+        rows.append((f"{one} -> {one} again", True, base, second_base))
+    rows.append((f"{one} half -> {two} half", False, first, other_half))
+    rows.append((f"{one} half -> other {one} half", True, first, second))
     table = []
     for name, null, left, right in rows:
         pairs = paired_counts(task_counts(left, system_errors), task_counts(right, system_errors))
