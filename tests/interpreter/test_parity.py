@@ -89,6 +89,15 @@ def test_only_as_many_examples_as_asked_for(tmp_path):
     assert against_record(path, examples=2).differing == 4
 
 
+def test_the_same_attempt_of_several_policies_is_several_records(tmp_path):
+    records = [ours(called(name=name), metadata={"repetition": 3, "domain": "hotel", "policy": name})
+               for name in ("base", "trained")]
+    report = against_record(write(tmp_path / "r.jsonl", *records))
+    assert (report.records, report.compared) == (2, 2)
+    assert "a.py:test_1 repetition 3 by trained message 1: tool name (one call)" in report.text()
+    assert [example["policy"] for example in report.to_dict()["examples"]] == ["base", "trained"]
+
+
 def thinkingbox(*messages, **fields):
     return {"uid": "t.py:test_1", "metadata": {"repetition": 0}, "tools": TB_TOOLS,
             "messages": [{"T": "Text", "role": "user", "content": "hi", "metadata": {}}, *messages], **fields}

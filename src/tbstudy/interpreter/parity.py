@@ -42,7 +42,8 @@ class Reply:
 class Recorded:
     """One recorded generation: where it stands, its raw text, the tools on offer, and the reply recorded with it.
 
-    `raw_text` is None when the record holds none; `recorded` is None when the server did no parsing.
+    `raw_text` is None when the record holds none; `recorded` is None when the server did no parsing. `policy` is empty
+    where the record does not name one, as those of `tb infer`.
     """
 
     uid: str
@@ -51,6 +52,13 @@ class Recorded:
     raw_text: str | None
     tools: Sequence[dict[str, Any]] | None
     recorded: Reply | None
+    policy: str = ""
+
+    @property
+    def where(self) -> str:
+        """The generation's place, for people."""
+        by = f" by {self.policy}" if self.policy else ""
+        return f"{self.uid} repetition {self.repetition}{by} message {self.index}"
 
 
 Reading = Callable[[Recorded], Reply]
@@ -105,7 +113,7 @@ class ParityReport:
                 f"  {aspect:<18}{self.aspects[aspect]:>8}" for aspect in ASPECTS if self.aspects[aspect]]
         for example in self.examples:
             at = example.generation
-            lines += ["", f"{at.uid} repetition {at.repetition} message {at.index}: {example.aspect} ({example.kind})",
+            lines += ["", f"{at.where}: {example.aspect} ({example.kind})",
                       f"  a: {_clip(example.a)}", f"  b: {_clip(example.b)}", f"  text: {_clip(at.raw_text)}"]
         return "\n".join(lines)
 
@@ -117,9 +125,9 @@ class ParityReport:
             "kinds": {kind: {"generations": total, "agree": self.agreed[kind]}
                       for kind, total in sorted(self.kinds.items())},
             "aspects": {aspect: self.aspects[aspect] for aspect in ASPECTS if self.aspects[aspect]},
-            "examples": [{"uid": e.generation.uid, "repetition": e.generation.repetition, "message": e.generation.index,
-                          "kind": e.kind, "aspect": e.aspect, "a": e.a, "b": e.b, "text": e.generation.raw_text}
-                         for e in self.examples],
+            "examples": [{"policy": e.generation.policy, "uid": e.generation.uid, "repetition": e.generation.repetition,
+                          "message": e.generation.index, "kind": e.kind, "aspect": e.aspect, "a": e.a, "b": e.b,
+                          "text": e.generation.raw_text} for e in self.examples],
         }
 
 
@@ -137,9 +145,9 @@ def compare(
     StudyError when no generation holds a raw text.
     """
     report = ParityReport(*names)
-    seen: set[tuple[str, int]] = set()
+    seen: set[tuple[str, str, int]] = set()
     for generation in records:
-        seen.add((generation.uid, generation.repetition))
+        seen.add((generation.policy, generation.uid, generation.repetition))
         if generation.raw_text is None:
             report.without_text += 1
             continue
@@ -231,8 +239,8 @@ def ours(**options: Any) -> Reading:
 def recorded(generation: Recorded) -> Reply:
     """The reading that the server recorded with the generation."""
     if generation.recorded is None:
-        raise StudyError(f"{generation.uid} repetition {generation.repetition} message {generation.index}: the server "
-                         "recorded raw text only, no reading of its own; compare against vllm instead")
+        raise StudyError(f"{generation.where}: the server recorded raw text only, no reading of its own; compare "
+                         "against vllm instead")
     return generation.recorded
 
 
@@ -330,13 +338,14 @@ def record_uids(path: Path) -> list[str]:
 def _generations(record: dict[str, Any], tools: Any, where: str) -> Iterator[Recorded]:
     metadata = record.get("metadata") or {}
     uid, repetition = str(record.get("uid", "?")), int(metadata.get("repetition") or 0)
+    policy = str(metadata.get("policy") or "")
     found = list(_thinkingbox_replies(record) if _is_thinkingbox(record) else _chat_replies(record["messages"]))
     if not any(raw is not None for _, raw, _ in found):
         offered = None
     else:
         offered = _tools_of(record, metadata, tools, where)
     for index, raw, reply in found:
-        yield Recorded(uid, repetition, index, raw, offered, reply)
+        yield Recorded(uid, repetition, index, raw, offered, reply, policy)
 
 
 def _is_thinkingbox(record: dict[str, Any]) -> bool:
