@@ -170,6 +170,37 @@ def split_stratified(tasks: pd.DataFrame, *, test_fraction: float, seed: int) ->
     return tasks.uid.map(lambda uid: "test" if uid in held_out else "train")
 
 
+def pass_gates(
+    table: pd.DataFrame,
+    kept: Sequence[str],
+    *,
+    min_clean: int,
+    solvable: Iterable[str] | None = None,
+    exclude: Iterable[str] = (),
+    benchmark: Iterable[str] = (),
+) -> tuple[list[Gate], pd.Series, pd.Series]:
+    """The gates of `select_pool` over a band table: the funnel, which rows are left, which were before the band gate.
+
+    `kept` names the bands that are kept. Both masks are booleans by the table's index.
+    """
+    gates: list[tuple[str, pd.Series]] = [(f"at least {min_clean} clean probe runs", table.n >= min_clean)]
+    if solvable is not None:
+        gates.append(("solved by the reference policy", table.uid.isin(set(solvable))))
+    gates.append(("not excluded", ~table.uid.isin(set(exclude))))
+    gates.append(("not a benchmark task", ~table.uid.isin(set(benchmark))))
+    gates.append((f"band kept ({', '.join(kept)})", table.band.isin(kept)))
+
+    funnel, alive = [], pd.Series(True, index=table.index)
+    before_bands = alive
+    for name, passes in gates:
+        before_bands, after = alive, alive & passes
+        funnel.append(
+            Gate(name=name, entered=int(alive.sum()), dropped=int((alive & ~passes).sum()), left=int(after.sum()))
+        )
+        alive = after
+    return funnel, alive, before_bands
+
+
 def select_pool(
     table: pd.DataFrame,
     *,
@@ -197,21 +228,9 @@ def select_pool(
     unknown = sorted(exclude - set(table.uid))
     if unknown:
         raise StudyError(f"exclude: {', '.join(unknown[:5])} not among the {len(table)} candidates; correct or remove")
-    gates: list[tuple[str, pd.Series]] = [(f"at least {min_clean} clean probe runs", table.n >= min_clean)]
-    if solvable is not None:
-        gates.append(("solved by the reference policy", table.uid.isin(set(solvable))))
-    gates.append(("not excluded", ~table.uid.isin(exclude)))
-    gates.append(("not a benchmark task", ~table.uid.isin(set(benchmark))))
-    gates.append((f"band kept ({', '.join(kept)})", table.band.isin(kept)))
-
-    funnel, alive = [], pd.Series(True, index=table.index)
-    before_bands = alive
-    for name, passes in gates:
-        before_bands, after = alive, alive & passes
-        funnel.append(
-            Gate(name=name, entered=int(alive.sum()), dropped=int((alive & ~passes).sum()), left=int(after.sum()))
-        )
-        alive = after
+    funnel, alive, before_bands = pass_gates(
+        table, kept, min_clean=min_clean, solvable=solvable, exclude=exclude, benchmark=benchmark
+    )
     if not alive.any():
         steps = "; ".join(f"{gate.name}: {gate.left} of {gate.entered}" for gate in funnel)
         raise StudyError(f"no task is left for the pool ({steps}); relax a gate or probe other tasks")

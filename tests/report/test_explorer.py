@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import builtins
+import shutil
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from tbstudy import stages
+from tbstudy.config import load_study
 from tbstudy.difficulty import Band
 from tbstudy.errors import StudyError
 from tbstudy.report.explorer import Explorer, explore, moved, probe_view
 
+ROOT = Path(__file__).parents[2]
 PASSES = {"a": (0, 1, 3, 4, 8), "b": (2, 6, 7, 8)}
 
 
@@ -43,6 +48,27 @@ def test_rules_change_what_is_kept(attempts):
     assert empty.forecast is None and "no group to draw" in empty.headline()
     attempts.loc[(attempts.uid == "a.py:test_3") & (attempts.repetition > 2), "system_error"] = True
     assert "(1 with too few clean attempts)" in probe_view(attempts).headline()
+
+
+def test_tasks_that_the_selection_never_takes_are_left_out_and_named(attempts):
+    view = probe_view(attempts, exclude=["a.py:test_3", "b.py:test_8"], benchmark=["b.py:test_6"])
+    assert sorted(view.pool.uid) == ["a.py:test_1", "a.py:test_4", "b.py:test_2", "b.py:test_7"]
+    assert view.headline().startswith("4 of 9 tasks kept (2 excluded, 1 of the benchmark); ")
+    assert view.counts.kept.sum() == 4 and view.with_edges(0.08, 0.2, 0.6, 0.9).counts.kept.sum() == 4
+    one = probe_view(attempts, domain="b", exclude=["a.py:test_3"])
+    assert one.headline().startswith("3 of 4 tasks kept; "), "what is not shown is not counted"
+
+
+def test_the_view_of_a_study_keeps_what_its_selection_keeps(tmp_path):
+    shutil.copy(ROOT / "data" / "recorded" / "laptop" / "probe.jsonl.gz", tmp_path)
+    kept = probe_view(load_study(ROOT / "configs" / "laptop.yaml", tmp_path)).pool.uid.tolist()
+    benchmark = tmp_path / "benchmark.yaml"
+    benchmark.write_text(f"- {kept[1]}\n- {kept[2]}\n")
+    study = load_study(ROOT / "configs" / "laptop.yaml", tmp_path, select__exclude=kept[:2], benchmark=str(benchmark))
+    view, pool = probe_view(study), stages.select(study)
+    assert view.pool.uid.tolist() == sorted(task.uid for task in pool.tasks) == kept[3:]
+    told = f"{len(kept) - 3} of {len(view.table)} tasks kept (2 excluded, 1 of the benchmark)"
+    assert view.headline().startswith(told)
 
 
 @pytest.mark.parametrize("rules, told", [

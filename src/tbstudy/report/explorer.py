@@ -16,7 +16,6 @@ import numpy as np
 import pandas as pd
 
 from tbstudy.difficulty import (
-    BANDED,
     DEFAULT_BANDS,
     Band,
     GroupForecast,
@@ -34,10 +33,14 @@ from tbstudy.report.figures.common import band_colour, pretty
 from tbstudy.report.figures.probing import probe_histogram
 from tbstudy.report.style import new_figure, styled
 from tbstudy.report.tables import Table, percent, to_html
+from tbstudy.selection import Gate, pass_gates
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+#: What is said of tasks that a gate stopped, by its name; that of too few attempts has their number in its name.
+_STOPPED = {"solved by the reference policy": "not solved by the reference policy", "not excluded": "excluded",
+            "not a benchmark task": "of the benchmark"}
 _WIDGET = "application/vnd.jupyter.widget-view+json"
 
 
@@ -45,8 +48,9 @@ _WIDGET = "application/vnd.jupyter.widget-view+json"
 class ProbeView:
     """A probe's attempts under one set of rules.
 
-    `n` uses the first n attempts of each task (None: all), `domain` one domain, `solvable` only tasks of that set
-    (the reference gate). Bands that `keep` make the pool; groups have `group_size` rollouts.
+    `n` uses the first n attempts of each task (None: all), `domain` one domain. The pool is what passes the gates of
+    `selection.select_pool`: enough clean attempts, one of `solvable` when given (the reference gate), none of `exclude`
+    and `benchmark`, in a band that is kept. Groups have `group_size` rollouts.
     """
 
     attempts: pd.DataFrame
@@ -56,10 +60,21 @@ class ProbeView:
     solvable: frozenset[str] | None = None
     min_clean: int = 4
     group_size: int = 8
+    exclude: frozenset[str] = frozenset()
+    benchmark: frozenset[str] = frozenset()
+
+    @property
+    def _min_clean(self) -> int:
+        return min(self.min_clean, self.n or self.min_clean)
 
     @cached_property
-    def table(self) -> pd.DataFrame:
-        """One row a task (`difficulty.band_table`), with `kept`: whether it would be in the pool."""
+    def _gated(self) -> tuple[list[Gate], pd.Series]:
+        kept = [band.name for band in self.bands if band.keep]
+        return pass_gates(self._banded, kept, min_clean=self._min_clean, solvable=self.solvable, exclude=self.exclude,
+                          benchmark=self.benchmark)[:2]
+
+    @cached_property
+    def _banded(self) -> pd.DataFrame:
         rows = self.attempts
         if self.domain is not None:
             rows = rows[rows.domain.astype(str) == self.domain]
@@ -68,11 +83,12 @@ class ProbeView:
                 raise StudyError(f"domain {self.domain!r} has no attempts; domains are {', '.join(names)}")
         if self.n is not None:
             rows = rows[rows.repetition < self.n]
-        table = band_table(rows, self.bands, min_clean=min(self.min_clean, self.n or self.min_clean))
-        kept = table.band.isin([band.name for band in self.bands if band.keep])
-        if self.solvable is not None:
-            kept &= table.uid.isin(self.solvable)
-        return table.assign(kept=kept)
+        return band_table(rows, self.bands, min_clean=self._min_clean)
+
+    @cached_property
+    def table(self) -> pd.DataFrame:
+        """One row a task (`difficulty.band_table`), with `kept`: whether it would be in the pool."""
+        return self._banded.assign(kept=self._gated[1])
 
     @property
     def pool(self) -> pd.DataFrame:
@@ -96,10 +112,12 @@ class ProbeView:
 
     def headline(self) -> str:
         """One sentence: the pool and what its groups promise."""
-        unbanded = int((self.table.status != BANDED).sum())
         text = f"{len(self.pool)} of {len(self.table)} tasks kept"
-        if unbanded:
-            text += f" ({unbanded} with too few clean attempts)"
+        # What the bands leave out is what the view is about; the other gates are not seen in it.
+        stopped = [f"{gate.dropped} {_STOPPED.get(gate.name, 'with too few clean attempts')}"
+                   for gate in self._gated[0][:-1] if gate.dropped]
+        if stopped:
+            text += f" ({', '.join(stopped)})"
         found = self.forecast
         if found is None:
             return f"{text}; no group to draw"
@@ -163,25 +181,33 @@ def moved(bands: Sequence[Band], edges: Sequence[float]) -> tuple[Band, ...]:
 def probe_view(source: Any, *, bands: Sequence[Band] | None = None, edges: Sequence[float] | None = None,
                n: int | None = None, keep: Iterable[str] | None = None, domain: str | None = None,
                solvable: Iterable[str] | None = None, min_clean: int | None = None, group_size: int | None = None,
-               ) -> ProbeView:
+               exclude: Iterable[str] | None = None, benchmark: Iterable[str] | None = None) -> ProbeView:
     """The probe of a study, a campaign or an attempts table under these rules; what is left out is the study's.
+
+    An attempts table does not know what a study excludes nor what its benchmark is: give `exclude` and `benchmark`
+    (uids), or the study itself, for the pool that the stage select makes.
 
     Raises:
         StudyError: the probe is not complete, or a rule is impossible.
     """
-    defaults: dict[str, Any] = {"bands": DEFAULT_BANDS, "min_clean": 4, "group_size": 8}
+    defaults: dict[str, Any] = {"bands": DEFAULT_BANDS, "min_clean": 4, "group_size": 8, "exclude": (),
+                                "benchmark": ()}
     if isinstance(source, (Campaign, pd.DataFrame)):
         attempts = attempts_of(source)
     else:
         from tbstudy import stages
+        from tbstudy.tasks.loader import load_list
 
         attempts = stages.probe_attempts(source)
         defaults = {"bands": stages.bands_of(source), "min_clean": source.config.probe.min_clean,
-                    "group_size": source.config.train.rollouts}
-    given = {"bands": bands, "min_clean": min_clean, "group_size": group_size}
+                    "group_size": source.config.train.rollouts, "exclude": source.config.select.exclude,
+                    "benchmark": load_list(source.existing("benchmark"))}
+    given = {"bands": bands, "min_clean": min_clean, "group_size": group_size, "exclude": exclude,
+             "benchmark": benchmark}
     rules = {name: defaults[name] if value is None else value for name, value in given.items()}
     view = ProbeView(attempts, tuple(rules["bands"]), n, domain, None if solvable is None else frozenset(solvable),
-                     rules["min_clean"], rules["group_size"])
+                     rules["min_clean"], rules["group_size"], frozenset(rules["exclude"]),
+                     frozenset(rules["benchmark"]))
     if edges is not None:
         view = view.with_edges(*edges)
     return view if keep is None else view.keeping(*keep)
