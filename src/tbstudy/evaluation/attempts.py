@@ -84,6 +84,7 @@ def is_read_tool(name: str) -> bool:
     return name.lower().split("_", 1)[0] in READ_PREFIXES
 
 
+@cache
 def is_write_tool(name: str) -> bool:
     """Whether a tool changes state: every tool that `is_read_tool` does not name."""
     return not is_read_tool(name)
@@ -101,9 +102,9 @@ def is_tool_error(content: str, *, read: bool = True) -> bool:
     null, false, 0 nor empty, `success` false, `status` or `type` "error". An empty answer counts when the tool only
     reads (`read`): a tool that writes may have nothing to say.
     """
-    if is_empty(content):
-        return read
     text = content.lstrip()
+    if len(text) < 160 and is_empty(text):
+        return read
     if not text.startswith("{"):
         return text[:5].lower() == "error"
     if not _MAY_SAY_ERROR.search(text):
@@ -125,23 +126,24 @@ def failed_answers(
     Reads chat messages and ThinkingBox messages. When the episode ended with an end-turn tool, the calls of its last
     turn are not made and their empty answers are none.
     """
-    kinds = [message.get("T") or message["role"] for message in messages]
-    made = [_calls(message, kind) for message, kind in zip(messages, kinds, strict=True)]
-    last = max((index for index, calls in enumerate(made) if calls), default=-1)
     found: list[bool | None] = []
     asked: list[str] = []
-    for index, (message, kind, calls) in enumerate(zip(messages, kinds, made, strict=True)):
-        if calls:
-            asked = [_tool(call) for call in calls]
+    last = 0
+    for index, message in enumerate(messages):
+        kind = message.get("T") or message["role"]
         if kind not in ("tool", "ToolResponse"):
             found.append(None)
+            if calls := _calls(message, kind):
+                asked, last = [_tool(call) for call in calls], index
             continue
-        content = message.get("content") or ""
         # Not every server repeats the tool's name in its answer; answers come in the order of the calls.
         called = asked.pop(0) if asked else ""
         name = message.get("name") or called
-        unmade = finish_reason == "end_turn_tool" and index > last and is_empty(content)
-        found.append(None if unmade else is_tool_error(content, read=not changes(name)))
+        found.append(is_tool_error(message.get("content") or "", read=not changes(name)))
+    if finish_reason == "end_turn_tool":
+        for index in range(last, len(messages)):
+            if is_empty(messages[index].get("content") or ""):
+                found[index] = None
     return found
 
 
