@@ -118,7 +118,7 @@ class InProcessSession:
     def __init__(self, sandbox: InProcessSandbox, task: Task):
         self._sandbox, self._task = sandbox, task
         self._databases: dict[str, sqlite3.Connection] = {}
-        self._deadline = float("inf")
+        self._deadline, self._interrupted = float("inf"), False
         self._broken: str | None = None
         self.init_result: dict[str, Any] = {}
 
@@ -157,10 +157,6 @@ class InProcessSession:
         except _Overrun:
             self._broken = f"tool {name} of server {server} ran longer than {self._sandbox.call_seconds:g} s"
             raise SystemFault("backend", self._broken) from None
-        except Exception as error:
-            # What a tool did not foresee is still the tool's answer, as over the protocol; it changes nothing.
-            _roll_back(database)
-            return f"Error: {error}"
 
     async def effects(self) -> dict[str, Any]:
         self._check_alive()
@@ -172,7 +168,13 @@ class InProcessSession:
             raise SystemFault("backend", self._broken or "the session has ended")
 
     def _late(self) -> int:
-        return time.monotonic() > self._deadline
+        self._interrupted |= time.monotonic() > self._deadline
+        return self._interrupted
+
+    def _ring(self, _signal: int, _frame: object) -> None:
+        # Raised inside the progress handler it goes no further than SQLite, which is interrupted by it.
+        self._interrupted = True
+        raise _Overrun
 
     def _limited(self, call: Callable[[], str]) -> str:
         seconds = self._sandbox.call_seconds
@@ -180,14 +182,13 @@ class InProcessSession:
         alarmed = threading.current_thread() is threading.main_thread()
         if alarmed:
             started = time.monotonic()
-            handler = signal.signal(signal.SIGALRM, _ring)
+            handler = signal.signal(signal.SIGALRM, self._ring)
             before, _ = signal.setitimer(signal.ITIMER_REAL, seconds)
         try:
-            return call()
-        except sqlite3.OperationalError as error:
-            if time.monotonic() > self._deadline:
-                raise _Overrun from error
-            raise
+            answer = call()
+            if self._interrupted:  # whatever the tool made of its being cut off
+                raise _Overrun
+            return answer
         finally:
             if alarmed:
                 signal.setitimer(signal.ITIMER_REAL, 0)
@@ -196,15 +197,3 @@ class InProcessSession:
                 signal.signal(signal.SIGALRM, handler)
                 signal.setitimer(signal.ITIMER_REAL, left)
             self._deadline = float("inf")
-
-
-def _ring(_signal: int, _frame: object) -> None:
-    raise _Overrun
-
-
-def _roll_back(database: sqlite3.Connection) -> None:
-    try:
-        database.execute("ROLLBACK TO call")
-        database.execute("RELEASE call")
-    except sqlite3.OperationalError:
-        pass  # no savepoint was open: the tool failed before it began

@@ -11,13 +11,16 @@ import hashlib
 import inspect
 import json
 import sqlite3
+import threading
 from collections import Counter
 from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any
 
-from mcp.server.mcpserver import MCPServer
+import anyio.to_thread
+from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
+from mcp.types import CallToolResult, TextContent
 from pydantic import ValidationError
 
 RESERVED = "__reserved__"
@@ -26,6 +29,20 @@ _database: ContextVar[sqlite3.Connection] = ContextVar("tbstudy_database")
 
 class Refusal(ToolError):
     """Raised by a tool that will not do what was asked; the policy reads the message as the tool's answer."""
+
+
+class _Mcp(MCPServer):
+    """The MCP server of a `SqliteServer`: a visible tool is called as in process, with the same text and rollback."""
+
+    def __init__(self, owner: SqliteServer):
+        super().__init__(owner.name)
+        self._owner = owner
+
+    async def call_tool(self, name: str, arguments: dict[str, Any], context: Context | None = None) -> Any:
+        if name.startswith(RESERVED):
+            return await super().call_tool(name, arguments, context)
+        text, failed = await anyio.to_thread.run_sync(self._owner._serve, name, arguments)
+        return CallToolResult(content=[TextContent(type="text", text=text)], is_error=failed)
 
 
 class SqliteServer:
@@ -40,10 +57,12 @@ class SqliteServer:
     def __init__(self, name: str, schema: str):
         self.name = name
         self.schema = schema
-        self.mcp = MCPServer(name)
+        self.mcp = _Mcp(self)
         self.keys = _primary_keys(schema)
         self._functions: dict[str, Callable[..., Any]] = {}
         self._session: sqlite3.Connection | None = None
+        # Over the protocol calls may come at once, and one database holds one call's savepoint at a time.
+        self._serving = threading.Lock()
         self._golden: dict[str, list[dict[str, Any]]] | None = None
         self._register_reserved()
 
@@ -124,28 +143,40 @@ class SqliteServer:
             db.close()
 
     def invoke(self, db: sqlite3.Connection, name: str, arguments: dict[str, Any]) -> str:
-        """Call a visible tool on `db`; refusals and bad arguments come back as text, state unchanged by them.
+        """Call a visible tool on `db`; refusals, bad arguments and whatever a tool did not foresee come back as text,
+        state unchanged by them.
 
         The arguments are validated by the same model that the MCP server uses.
         """
+        return self._call(db, name, arguments)[0]
+
+    def _serve(self, name: str, arguments: dict[str, Any]) -> tuple[str, bool]:
+        with self._serving:
+            if self._session is None:
+                return "Error: session not initialised", True
+            return self._call(self._session, name, arguments)
+
+    def _call(self, db: sqlite3.Connection, name: str, arguments: dict[str, Any]) -> tuple[str, bool]:
+        """A tool's answer and whether the call failed, in which case it changed nothing."""
         tool = self.mcp._tool_manager.get_tool(name)
         if tool is None or name.startswith(RESERVED):
-            return f"Error: function '{name}' does not exist"
+            return f"Error: function '{name}' does not exist", True
         try:
             validated = tool.fn_metadata.validate_arguments(arguments)
         except ValidationError as error:
             return "Error: " + "; ".join(
-                f"{'.'.join(map(str, e['loc'])) or 'arguments'}: {e['msg']}" for e in error.errors())
+                f"{'.'.join(map(str, e['loc'])) or 'arguments'}: {e['msg']}" for e in error.errors()), True
+        except Exception as error:
+            return f"Error: {error}", True
         token = _database.set(db)
-        db.execute("SAVEPOINT call")
         try:
+            db.execute("SAVEPOINT call")
             answer = self._functions[name](**validated)
             db.execute("RELEASE call")
-            return answer
-        except Refusal as refusal:
-            db.execute("ROLLBACK TO call")
-            db.execute("RELEASE call")
-            return f"Error: {refusal}"
+            return answer, False
+        except Exception as error:
+            _roll_back(db)
+            return f"Error: {error}", True
         finally:
             _database.reset(token)
 
@@ -218,6 +249,14 @@ def open_database(snapshot: bytes) -> sqlite3.Connection:
     db = connect()
     db.deserialize(snapshot)
     return db
+
+
+def _roll_back(db: sqlite3.Connection) -> None:
+    try:
+        db.execute("ROLLBACK TO call")
+        db.execute("RELEASE call")
+    except sqlite3.Error:
+        pass  # no savepoint is open: there was none to be had, or SQLite has rolled everything back
 
 
 def encode(value: Any) -> str:

@@ -1,0 +1,47 @@
+"""A `SqliteServer` as its own module, so that it runs in process and as a server process alike."""
+
+from tbstudy.sandbox.sqlite import Refusal, SqliteServer
+
+server = SqliteServer("shop", "CREATE TABLE items (id TEXT PRIMARY KEY, left_over INTEGER NOT NULL);")
+
+
+@server.tool
+def take(item: str, count: int = 1) -> dict:
+    """Take items."""
+    left = server.row("items", "id", item)["left_over"] - count
+    server.update("items", "id", item, left_over=left)
+    if left < 0:
+        raise Refusal("not enough")
+    return {"left": left}
+
+
+@server.tool
+def move(source: str, target: str) -> dict:
+    """Move one item."""
+    take(source)
+    return take(target, -1)
+
+
+@server.tool
+def stumble(item: str) -> dict:
+    """A tool with a mistake in it."""
+    server.update("items", "id", item, left_over=0)
+    raise ValueError("oh")
+
+
+@server.tool
+def drop(item: str) -> object:
+    """A tool whose answer is not JSON."""
+    server.db.execute("DELETE FROM items WHERE id = ?", (item,))
+    return {item}
+
+
+@server.tool
+def put(item: str) -> dict:
+    """Add an item."""
+    server.insert("items", id=item, left_over=1)
+    return {"put": True}
+
+
+if __name__ == "__main__":
+    server.main()
