@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shlex
 import signal
 import subprocess
+import sys
+import threading
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tbstudy.errors import StudyError
 from tbstudy.evaluation.proxy import ChatProxy, ProxySettings
 from tbstudy.training.verl.config import Run, ServingSection
 from tbstudy.training.verl.preflight import folder_problem
+
+if TYPE_CHECKING:
+    import uvicorn
 
 
 def serve_command(serving: ServingSection, model: str | Path, executable: str = "vllm") -> list[str]:
@@ -51,33 +58,93 @@ def dry_run(run: Run, model: str | Path) -> str:
 
 
 def serve(run: Run, model: Path, executable: str = "vllm", host: str = "127.0.0.1") -> int:
-    """Start the model server and the proxy; both end together. The server's exit code.
+    """Start the model server and the proxy; when one ends, the other does.
+
+    Returns 0 when this process was told to end (Ctrl-C, SIGTERM, SIGHUP), and else how the server ended: its exit code,
+    or 128 + the signal that killed it.
 
     Raises:
-        StudyError: the checkpoint folder is incomplete, or the server cannot be started.
+        StudyError: the checkpoint folder is incomplete, the server cannot be started, or the proxy's port is taken.
     """
     problem = folder_problem(model)
     if problem:
         raise StudyError(f"{model}: {problem}; merge the checkpoint first (`tbstudy checkpoint merge`)")
     environment = {**os.environ, **({"VLLM_CPU_KVCACHE_SPACE": "1"} if run.config.serving.cpu else {})}
-    try:
-        server = subprocess.Popen(serve_command(run.config.serving, model, executable), env=environment,
-                                  start_new_session=True)
-    except OSError as error:
-        raise StudyError(f"{executable}: cannot be started ({error.strerror}); install vllm or give --vllm") from None
-    try:
-        run_proxy(run, host)
-    finally:
-        code = server.poll()
-        if code is None:
-            os.killpg(server.pid, signal.SIGTERM)
-            code = server.wait()
-    return max(code, 0)
+    front = _front(run, host)
+    with _interrupted_by(signal.SIGTERM, signal.SIGHUP):
+        try:
+            server = subprocess.Popen(serve_command(run.config.serving, model, executable), env=environment,
+                                      start_new_session=True)
+        except OSError as error:
+            raise StudyError(f"{executable}: cannot be started ({error.strerror}); install vllm or give --vllm"
+                             ) from None
+
+        def watch() -> None:
+            server.wait()
+            front.should_exit = True
+
+        threading.Thread(target=watch, daemon=True).start()
+        code = None
+        try:
+            _listen(front)
+            code = server.poll()
+        finally:
+            _end(server)
+    if code is None:
+        return 0
+    how = f"exit code {code}" if code >= 0 else signal.Signals(-code).name
+    print(f"tbstudy: the model server ended ({how}); the proxy ended with it", file=sys.stderr)
+    return code if code >= 0 else 128 - code
 
 
 def run_proxy(run: Run, host: str = "127.0.0.1", upstream: str | None = None) -> None:
-    """Serve the proxy until it is interrupted."""
+    """Serve the proxy until it is interrupted.
+
+    Raises:
+        StudyError: its port is taken.
+    """
+    _listen(_front(run, host, upstream))
+
+
+def _front(run: Run, host: str, upstream: str | None = None) -> uvicorn.Server:
     import uvicorn
 
-    uvicorn.run(proxy(run.config.serving, upstream), host=host, port=run.config.serving.proxy_port,
-                log_level="warning")
+    return uvicorn.Server(uvicorn.Config(
+        proxy(run.config.serving, upstream), host=host, port=run.config.serving.proxy_port, log_level="warning",
+        timeout_graceful_shutdown=10))  # a stream whose reader is gone must not keep the model server alive
+
+
+def _listen(front: uvicorn.Server) -> None:
+    try:
+        front.run()
+    except KeyboardInterrupt:
+        pass
+    except SystemExit:  # uvicorn has said why
+        raise StudyError(f"the proxy cannot listen on {front.config.host}:{front.config.port}; end what does, or give "
+                         "serving.proxy_port another number (--set serving.proxy_port=N)") from None
+
+
+@contextlib.contextmanager
+def _interrupted_by(*signals: signal.Signals) -> Iterator[None]:
+    """Have these signals end this process like Ctrl-C: by default nobody would be left to end the model server."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, signal.default_int_handler) for number in signals}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _end(server: subprocess.Popen) -> None:
+    """End the server and what it started, which may outlive it."""
+    for number, seconds in ((signal.SIGTERM, 60.0), (signal.SIGKILL, None)):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(server.pid, number)
+        try:
+            server.wait(seconds)
+            return
+        except subprocess.TimeoutExpired:
+            continue
