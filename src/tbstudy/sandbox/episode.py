@@ -19,6 +19,7 @@ from tbstudy.sandbox.arguments import clean, clean_json, refusal
 from tbstudy.sandbox.base import Sandbox, Session
 from tbstudy.sandbox.tools import unknown_tool
 from tbstudy.sandbox.users import DONE, User, clean_answer
+from tbstudy.tasks.history import replay_calls
 from tbstudy.tasks.model import Task, ToolOverride
 
 
@@ -77,8 +78,9 @@ async def _play(episode: Episode, session: Session, policy: Policy, user: User |
     overrides = {t.name: t for t in (*(task.tools or ()), *task.builtin_tools)}
     messages += [{"role": "system", "content": text} for text in task.system if text]
     messages += [dict(m) for m in task.history]
-    await _replay_history(task, session, overrides)
-    talk = episode.conversation = policy.open(task, episode.repetition, list(messages), tools)
+    for name, arguments in replay_calls(task.history, {t.name for t in task.builtin_tools}):
+        await session.call(name, arguments)
+    talk = episode.conversation = policy.open(task, episode.repetition, [_sent(m) for m in messages], tools)
     names = {t["function"]["name"] for t in tools}
     acted, asked, said = 0, 0, task.query
     user_limit = task.max_user_sim_turns + int(user_may_end)
@@ -199,10 +201,9 @@ async def _ask_user(episode: Episode, task: Task, user: User) -> str:
     return clean(clean_answer(text))
 
 
-async def _replay_history(task: Task, session: Session, overrides: dict[str, ToolOverride]) -> None:
-    for message in task.history:
-        for call in message.get("tool_calls") or ():
-            name = call["function"]["name"]
-            if not overrides.get(name, ToolOverride(name)).builtin:
-                arguments = call["function"]["arguments"]
-                await session.call(name, json.loads(arguments) if isinstance(arguments, str) else arguments)
+def _sent(message: dict[str, Any]) -> dict[str, Any]:
+    """The message as a policy reads it: that a call of the history failed is for the replay to know."""
+    if not any("error" in call for call in message.get("tool_calls") or ()):
+        return message
+    return {**message, "tool_calls": [{k: v for k, v in call.items() if k != "error"}
+                                      for call in message["tool_calls"]]}

@@ -127,4 +127,5 @@ def replay_calls(history: Iterable[dict[str, Any]], builtin: Collection[str] = (
     for message in history:
         for call in message.get("tool_calls") or ():
             if not call.get("error") and call["function"]["name"] not in builtin:
-                yield call["function"]["name"], json.loads(call["function"]["arguments"])
+                arguments = call["function"]["arguments"]
+                yield call["function"]["name"], json.loads(arguments) if isinstance(arguments, str) else arguments

@@ -1,0 +1,60 @@
+"""The episode loop on a real server: what is replayed, executed, recorded, and handed to the check."""
+
+import asyncio
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import shop_server
+
+from tbstudy.policies.scripted import ScriptedPolicy, call_text, say_text
+from tbstudy.sandbox.episode import run_episode
+from tbstudy.sandbox.inprocess import InProcessSandbox
+from tbstudy.tasks.history import as_record
+from tbstudy.tasks.model import Task, ToolOverride
+
+TASK = Task("shop.py:a", Path("shop.py"), "a", "shop", ("s",), "q", None,
+            {"shop": {"data": {"items": [{"id": "pen", "left_over": 5}]}}},
+            builtin_tools=(ToolOverride("stop", "Stop.", {"type": "object", "properties": {}}, is_end_turn=True,
+                                        builtin=True),))
+
+
+class Listening(ScriptedPolicy):
+    """A scripted policy that keeps what it was sent at the start."""
+
+    def open(self, task, repetition, messages, tools):
+        self.sent = messages
+        return super().open(task, repetition, messages, tools)
+
+
+def play(task, *turns):
+    """The episode of a policy that says `turns`, the policy, and how many pens are left."""
+    policy = Listening({task.uid: turns})
+    episode = asyncio.run(run_episode(task, 0, policy=policy, sandbox=InProcessSandbox({"shop": shop_server.server}),
+                                      user=None))
+    assert episode.fault is None
+    taken = [d for d in episode.effects["shop"]["diff"] if d["field"] == "left_over"]
+    return episode, policy, taken[0]["actual"] if taken else 5
+
+
+def calls(*several):
+    """One generation that makes several calls."""
+    first, *more = (call_text(name, arguments) for name, arguments in several)
+    return first + "".join(text.removeprefix("</think>") for text in more)
+
+
+def test_history_is_replayed_without_what_failed_and_what_has_no_server():
+    def call(number, name, arguments, **metadata):
+        return {"name": name, "id": str(number), "arguments": arguments, "metadata": metadata}
+
+    history = tuple(as_record([
+        {"T": "ParallelToolCall", "tool_calls": [call(1, "take", {"item": "pen"}),
+                                                 call(2, "take", {"item": "pen", "count": 2}, error="bad gateway"),
+                                                 call(3, "stop", {})]},
+        *({"T": "ToolResponse", "name": name, "id": str(n), "content": ""}
+          for n, name in ((1, "take"), (2, "take"), (3, "stop")))], "history"))
+    episode, policy, left = play(replace(TASK, history=history), say_text("Bye. <DONE>"))
+    assert left == 4
+    assert [sorted(c) for c in policy.sent[1]["tool_calls"]] == [["function", "id", "type"]] * 3
+    assert episode.messages[1]["tool_calls"][1]["error"] == "bad gateway"
+    assert json.loads(policy.sent[1]["tool_calls"][1]["function"]["arguments"]) == {"item": "pen", "count": 2}
