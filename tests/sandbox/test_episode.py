@@ -58,3 +58,10 @@ def test_history_is_replayed_without_what_failed_and_what_has_no_server():
     assert [sorted(c) for c in policy.sent[1]["tool_calls"]] == [["function", "id", "type"]] * 3
     assert episode.messages[1]["tool_calls"][1]["error"] == "bad gateway"
     assert json.loads(policy.sent[1]["tool_calls"][1]["function"]["arguments"]) == {"item": "pen", "count": 2}
+
+
+def test_of_a_turn_that_ends_the_episode_only_the_ending_calls_are_recorded():
+    episode, _, left = play(TASK, call_text("take", {"item": "pen"}),
+                            calls(("take", {"item": "pen"}), ("stop", {}), ("take", {"item": "pen"})))
+    assert episode.finish_reason == "end_turn_tool" and left == 4
+    assert [(c["name"], c["response"]) for c in episode.tool_calls] == [("take", '{"left": 4}'), ("stop", "")]

@@ -179,9 +179,12 @@ async def _answer_calls(episode: Episode, session: Session, message: dict[str, A
                     spoken.append({"role": "assistant", "content": clean(said)})
                 except (TypeError, ValueError, LookupError, AttributeError, RecursionError):
                     answer = "Error in function execution"
-        # The check reads what a server could have: nothing of arguments that no server was handed.
-        episode.tool_calls.append({"name": name, "arguments": {} if unusable else call.arguments_obj,
-                                   "response": answer, "id": wire["id"], **({"error": unusable} if unusable else {})})
+        # The check reads what a server could have: nothing of arguments that no server was handed, and of the calls
+        # beside one that ends the turn, none of which is executed, nothing at all.
+        if not ended or override.is_end_turn:
+            episode.tool_calls.append({
+                "name": name, "arguments": {} if unusable else call.arguments_obj, "response": answer,
+                "id": wire["id"], **({"error": unusable} if unusable else {})})
         new.append({"role": "tool", "tool_call_id": wire["id"], "name": name, "content": answer})
     return new + spoken
 
