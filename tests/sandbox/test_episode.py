@@ -65,3 +65,16 @@ def test_of_a_turn_that_ends_the_episode_only_the_ending_calls_are_recorded():
                             calls(("take", {"item": "pen"}), ("stop", {}), ("take", {"item": "pen"})))
     assert episode.finish_reason == "end_turn_tool" and left == 4
     assert [(c["name"], c["response"]) for c in episode.tool_calls] == [("take", '{"left": 4}'), ("stop", "")]
+
+
+def test_the_response_is_what_the_policy_said_last():
+    said = say_text("Your pen is on its way.") + call_text("stop", {}).removeprefix("</think>")
+    episode, _, _ = play(TASK, said)
+    assert (episode.finish_reason, episode.response) == ("end_turn_tool", "Your pen is on its way.")
+    # A direct response is the tool's word, not the policy's.
+    direct = replace(TASK, tools=(ToolOverride("take", direct_response="{left} left"),))
+    episode, _, _ = play(replace(direct, max_agent_sim_turns=1), call_text("take", {"item": "pen"}))
+    assert episode.messages[-1]["content"] == "4 left"
+    assert (episode.finish_reason, episode.response) == ("agent_limit", "")
+    episode, _, _ = play(direct, call_text("take", {"item": "pen"}), say_text(" Enjoy. <DONE> "))
+    assert (episode.finish_reason, episode.response) == ("done", "Enjoy. <DONE>")

@@ -15,6 +15,7 @@ from typing import Any
 from tbstudy.errors import StudyError, SystemFault
 from tbstudy.interpreter.types import Generation
 from tbstudy.policies.base import Conversation, Policy, Usage
+from tbstudy.reward.checks import last_response, tag_direct_responses
 from tbstudy.sandbox.arguments import clean, clean_json, refusal
 from tbstudy.sandbox.base import Sandbox, Session
 from tbstudy.sandbox.tools import unknown_tool
@@ -56,6 +57,8 @@ async def run_episode(task: Task, repetition: int, *, policy: Policy, sandbox: S
         async with sandbox.session(task) as session:
             episode.init_result = session.init_result
             await _play(episode, session, policy, user, user_may_end)
+            # As when a record is judged again: what the policy said last, whatever came of it.
+            episode.response = last_response(tag_direct_responses(task, episode.messages)).strip()
             episode.effects = await session.effects()
     except SystemFault as fault:
         episode.fault = fault
@@ -115,11 +118,7 @@ async def _play(episode: Episode, session: Session, policy: Policy, user: User |
             if ended:
                 episode.finish_reason = "end_turn_tool"
                 return
-            spoken = [m for m in new if m["role"] == "assistant"]
-            if spoken:  # a direct response is shown to the user and the policy goes on from there
-                episode.response = spoken[-1]["content"]
         text = (turn.generation.content or "").strip()
-        episode.response = text
         if not text:
             episode.finish_reason = "agent_error"
             return
