@@ -85,7 +85,6 @@ def test_a_path_that_leads_nowhere_is_told_by_its_key(tmp_path, key, start):
     (lambda raw: raw["policy"].pop("checkpoint"), "checkpoint"),
     (lambda raw: raw.pop("dataset"), "dataset"),
     (lambda raw: raw["probe"].update(attempts=True), "probe.attempts"),
-    (lambda raw: raw["probe"].update(attempts=4, min_clean=5), "min_clean 5 is more than the 4 attempts"),
     (lambda raw: raw["train"].update(arms=[]), "train.arms"),
     (lambda raw: raw["train"].update(arms=["whole", "whole"]), "an arm is listed twice"),
     (lambda raw: raw.update(sandbox={"transport": "proxy"}), "'proxy' needs the key 'proxy_url'"),

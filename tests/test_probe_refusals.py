@@ -64,6 +64,11 @@ def test_a_stage_names_the_one_to_run_first(tmp_path):
             stage(study)
 
 
+def test_more_clean_attempts_than_attempts(tmp_path):
+    with pytest.raises(StudyError, match="probe.min_clean = 4 is more than probe.attempts = 3"):
+        stages.band(load_study(CONFIG, tmp_path / "study", probe__attempts=3))
+
+
 def test_a_second_run_of_a_study_is_refused_before_it_starts_a_notebook(tmp_path):
     folder = tmp_path / "study"
     with exclusive(folder, name=".run.lock"):

@@ -87,13 +87,6 @@ class ProbeConfig(Section):
     attempts: int = Field(default=8, gt=0)
     min_clean: int = Field(default=4, gt=0)
 
-    @model_validator(mode="after")
-    def _possible(self) -> ProbeConfig:
-        if self.min_clean > self.attempts:
-            raise ValueError(f"min_clean {self.min_clean} is more than the {self.attempts} attempts: no task could be "
-                             "banded")
-        return self
-
 
 class BandConfig(Section):
     """A difficulty band [low, high] of the pass probability, and whether its tasks are kept for training."""

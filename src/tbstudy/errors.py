@@ -19,3 +19,13 @@ class SystemFault(Exception):
     def __init__(self, cause: str, message: str):
         super().__init__(message)
         self.cause = cause
+
+    def __reduce__(self) -> tuple:
+        # Exceptions come out of a pickle by their message alone, and some of these put words before it.
+        return _unpickled, (type(self), self.cause, str(self))
+
+
+def _unpickled(kind: type[SystemFault], cause: str, message: str) -> SystemFault:
+    fault = kind.__new__(kind, message)
+    fault.cause = cause
+    return fault

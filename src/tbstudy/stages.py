@@ -132,7 +132,15 @@ def task_to_read(table: pd.DataFrame) -> str:
 
 
 def band(study: Study) -> pd.DataFrame:
-    """One row a candidate with its posterior and band; written to bands.csv."""
+    """One row a candidate with its posterior and band; written to bands.csv.
+
+    Raises:
+        StudyError: as `probe_attempts`; or `probe.min_clean` asks for more clean attempts than there are.
+    """
+    probe = study.config.probe
+    if probe.min_clean > probe.attempts:
+        raise StudyError(f"probe.min_clean = {probe.min_clean} is more than probe.attempts = {probe.attempts}: no task "
+                         "could be banded")
     table = band_table(probe_attempts(study), bands_of(study), min_clean=study.config.probe.min_clean)
     write_atomic(study.folder / BANDS, table.to_csv(index=False).encode())
     return table

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import multiprocessing
 import os
+import pickle
 import subprocess
 import sys
 import textwrap
@@ -12,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from tbstudy.errors import StudyError, SystemFault
+from tbstudy.policies.client import ContextOverflow
 from tbstudy.reward.checks import CheckRunner, answered_calls, last_response, tag_direct_responses
 from tbstudy.reward.judge import EndpointJudge, ScriptedJudge
 from tbstudy.reward.purity import is_pure
@@ -56,6 +59,11 @@ def test_passed_failed_and_returned(runner, tmp_path):
     assert (v.passed, v.reward, v.system_error) == (True, 0.25, False)
     v = runner.verdict(task(tmp_path, "return 2"), {}, [])
     assert v.system_error and "a reward is a number from 0 to 1" in v.reason
+    for value in ("0", "0.0", "False"):
+        v = runner.verdict(task(tmp_path, f"return {value}"), {}, [])
+        assert (v.passed, v.reward, v.system_error, v.reason) == (False, 0.0, False, f"the check returned {value}")
+    v = runner.verdict(task(tmp_path, "return True"), {}, [])
+    assert (v.passed, v.reward) == (True, 1.0)
 
 
 @pytest.mark.parametrize(("body", "words"), [
@@ -220,7 +228,7 @@ def test_the_datasets_own_fixtures():
         assert v.passed and len(v.metadata["rubric_scores"]) == 4, v.reason
     with CheckRunner(judge=ScriptedJudge({"<criterion>polite": "NO"})) as runner:
         v = runner.verdict(tasks["ledger_group_basic.py:test_rubric"], {}, messages)
-        assert v.passed and v.reward == 0.0  # a returned number is the reward, whatever it is
+        assert not v.passed and v.reward == 0.0 and not v.system_error
     with CheckRunner(judge=ScriptedJudge({"<candidate>": "No"})) as runner:
         v = runner.verdict(tasks["ledger_group_basic.py:test_fixtures"], {}, messages)
         assert not v.passed and not v.system_error and "does not match the reference" in v.reason
@@ -387,9 +395,69 @@ def assert_gone(pid, seconds=4):
     ("assert judge.text_yesno(x.response, 'q')", True), ("x.metadata['k'] = [i for i in range(3)]", True),
     ("import os", False), ("import json\njson.dumps = None", False), ("open('f')", False), ("x.__class__", False),
     ("from os import path", False), ("global y\ny = 1", False), ("try:\n  pass\nexcept: pass", False),
+    ("from datetime import datetime\nassert datetime.strptime(x.response, '%Y')", True),
+    ("import datetime as d, re\nassert d.date.today() and re.sub('a', 'b', x.response)", True),
+    ("from decimal import Decimal\nassert Decimal('1.5').quantize(Decimal('1'))", True),
+    ("import json\njson.codecs.builtins.open('f')", False), ("import json\nj = json", False),
+    ("import json\nmap(repr, [json])", False), ("from json import codecs", False), ("from json import *", False),
+    ("import decimal\ndecimal.setcontext(decimal.Context(prec=3))", False), ("from decimal import getcontext", False),
+    ("import datetime\ndatetime.sys.modules.clear()", False), ("import typing\ntyping.sys.exit()", False),
+    ("import thinkingbox.common\nthinkingbox.common.judge", False), ("judge.llm.connection.close()", False),
+    ("(i for i in []).gi_frame.f_builtins.clear()", False), ("x.model_fields.clear()", False),
+    ("from thinkingbox.common import TestContext\nTestContext.anything.clear()", False),
     ("with x: pass", False), ("class A: pass", False), ("exec('1')", False), ("del x", False), ("yield 1", False)])
 def test_what_may_share_a_process(tmp_path, body, pure):
     item = task(tmp_path, body)
     assert is_pure(check_module(item.file, "test_it"), "test_it") is pure
     with_fixture = task(tmp_path, "pass", signature="x, other")
     assert not is_pure(check_module(with_fixture.file, "test_it"), "test_it")
+
+
+SPOIL = {
+    "builtins": ('import json\nmain = json.codecs.sys.modules["__main__"]\n'
+                 'def ok(request, runner): return dict(kind="verdict", passed=True, reward=1.0, '
+                 'system_error=False, cause="", reason="", prints="", metadata={}, mark=request["mark"])\n'
+                 'json.codecs.builtins.setattr(main, "run", ok)'),
+    "decimal": "import decimal\ndecimal.setcontext(decimal.Context(prec=3))",
+    "a verdict of another": (
+        "import json, os, struct\n"
+        "body = json.dumps({'kind': 'verdict', 'mark': MARK, 'passed': True, 'reward': 1.0, 'system_error': False, "
+        "'cause': '', 'reason': '', 'prints': '', 'metadata': {}}).encode()\n"
+        "for fd in range(3, 64):\n"
+        "    try: os.write(fd, struct.pack('<I', len(body)) + body)\n"
+        "    except OSError: pass"),
+}
+# Who looks for it finds the mark of his own request, which is no use to anybody else.
+SPOIL["a verdict of its own"] = "import sys\nmark = sys._getframe(1).f_locals['request']['mark']\n" + SPOIL[
+    "a verdict of another"].replace("MARK", "mark")
+SPOIL["a verdict of another"] = SPOIL["a verdict of another"].replace("MARK", "''")
+
+
+@pytest.mark.parametrize("what", SPOIL)
+@pytest.mark.parametrize(("body", "passes"), [
+    ("from decimal import Decimal\nassert Decimal('1234.56') + 1 == Decimal('1235.56')", True),
+    ("import os\nassert os.sep == '/'", True), ("assert False, 'differs'", False),
+    ("import os\nassert False, 'differs'", False)])
+def test_no_check_decides_the_next_one(tmp_path, what, body, passes):
+    with CheckRunner(children=1) as runner:
+        (tmp_path / "first").mkdir(), (tmp_path / "second").mkdir()
+        for _ in range(2):
+            runner.verdict(task(tmp_path / "first", SPOIL[what]), {}, [])
+            found = runner.verdict(task(tmp_path / "second", body), {}, [])
+            assert (found.passed, found.system_error) == (passes, False), found.reason
+
+
+def test_a_judge_that_no_key_opens_stops_everything(tmp_path):
+    async def refuses(messages):
+        raise StudyError("judge endpoint http://host/v1: HTTP 401; check the key in KEY")
+
+    with CheckRunner(judge=refuses) as runner:
+        with pytest.raises(StudyError, match="check the key in KEY"):
+            runner.verdict(task(tmp_path, "assert judge.yesno('Is it?')"), {}, [])
+        assert runner.verdict(task(tmp_path, "assert x.effects == {}"), {}, []).passed
+
+
+@pytest.mark.parametrize("fault", [SystemFault("judge", "no answer"), ContextOverflow("policy", "too long")])
+def test_faults_travel_between_processes(fault):
+    there = pickle.loads(pickle.dumps(fault))
+    assert (type(there), there.cause, str(there)) == (type(fault), fault.cause, str(fault))

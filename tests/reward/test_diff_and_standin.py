@@ -1,5 +1,7 @@
 """Explaining a failure, and the parts of the stand-in test API that a check may call."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from tbstudy.reward.diff import explain
@@ -39,6 +41,7 @@ def test_rows_without_an_id_keep_their_place():
 
 @pytest.mark.parametrize(("reply", "yes"), [
     ("Yes", True), ("yes.", True), ("Reasoning first.\nYes", True), ("YES, because", True), ("No", False),
+    ("**Yes**", True), ("_Yes_", True), ("(Yes)", True), ("No. I cannot say yes.", False), ("**No**, yes", False),
     ("no, yes is wrong", False), ("", False), ("yesterday", False)])
 def test_reading_yes(reply, yes):
     assert is_yes(reply) is yes
@@ -102,8 +105,15 @@ def test_rubric_reward():
             RubricConfig("c", **wrong)
     with pytest.raises(ValueError, match="no rubrics"):
         judge.evaluate("text", [])
-    with pytest.raises(ValueError, match="response is empty"):
-        judge.evaluate(" ", [RubricConfig("c", 1)])
+
+
+def test_a_response_without_a_word_earns_nothing():
+    x = SimpleNamespace(metadata={})
+    silent = RubricJudge(None, x, lambda scores: 1.0).evaluate(" ", [RubricConfig("c", 1), RubricConfig("d", 1, True)])
+    assert silent.reward == 0.0 and not silent.passed and [s.rating for s in silent.scores] == [0, 0]
+    assert x.metadata["rubric_reward"] == 0.0
+    with pytest.raises(AssertionError, match="below the threshold"):
+        RubricJudge(None, x).evaluate("", [RubricConfig("c", 1)], throw_on_failure=True)
 
 
 def test_graders():

@@ -9,6 +9,7 @@ import json
 import linecache
 import marshal
 import os
+import secrets
 import select
 import socket
 import subprocess
@@ -64,7 +65,8 @@ class CheckRunner:
         `messages` is the conversation in a record's shape. `response`, the last thing the assistant said, and
         `tool_calls`, dicts with id, name, arguments and response, are read from the messages when left out.
         """
-        request = self._request(task, effects, messages, response, tool_calls, init_result)
+        mark = secrets.token_hex(16)
+        request = self._request(mark, task, effects, messages, response, tool_calls, init_result)
         if isinstance(request, Verdict):
             return request
         while not self._free.acquire(blocking=False):
@@ -72,11 +74,12 @@ class CheckRunner:
         child = None
         try:
             child = self._take() or await self._start()
-            out = await self._converse(child, request)
+            out = await self._converse(child, request, mark)
             if child.used and out.get("lost"):
-                # The check before this one may have left a dying process behind: that is not this one's fault.
+                # The check before this one may have left a dying process or words of its own behind: that is not this
+                # one's fault.
                 child = await self._start()
-                out = await self._converse(child, request)
+                out = await self._converse(child, request, mark)
         except BaseException:
             if child is not None:
                 child.kill()
@@ -120,7 +123,7 @@ class CheckRunner:
 
     # requests ----------------------------------------------------------------------------------------------------
 
-    def _request(self, task: Task, effects: Mapping[str, Any], messages: Sequence[dict[str, Any]],
+    def _request(self, mark: str, task: Task, effects: Mapping[str, Any], messages: Sequence[dict[str, Any]],
                  response: str | None, tool_calls: Sequence[dict[str, Any]] | None,
                  init_result: Mapping[str, Any] | None) -> bytes | Verdict:
         try:
@@ -131,7 +134,7 @@ class CheckRunner:
         messages = tag_direct_responses(task, messages)
         try:
             return pack({
-                "code": code, "function": task.function, "pure": pure, "file": task.file.name,
+                "mark": mark, "code": code, "function": task.function, "pure": pure, "file": task.file.name,
                 "fixtures": task.fixtures,
                 "effects": dict(effects), "messages": messages,
                 "response": last_response(messages) if response is None else response,
@@ -180,14 +183,14 @@ class CheckRunner:
             with self._lock:
                 self._idle.append(child)
 
-    async def _converse(self, child: _Child, request: bytes) -> dict[str, Any]:
-        """The child's answer; whatever goes wrong is told in an answer of kind ended."""
+    async def _converse(self, child: _Child, request: bytes, mark: str) -> dict[str, Any]:
+        """The child's answer to the request marked so; whatever goes wrong is told in an answer of kind ended."""
         left = self.timeout
         try:
             began = time.monotonic()
             await child.send(request, began + left)
             for _ in range(MAX_QUESTIONS + 1):
-                message = await child.receive(began + left)
+                message = await child.receive(mark, began + left)
                 if message["kind"] != "ask":
                     return _whole(message)
                 left -= time.monotonic() - began
@@ -211,6 +214,8 @@ class CheckRunner:
             if inspect.isawaitable(text):
                 text = await text
             return {"text": str(text)}
+        except StudyError:
+            raise  # a wrong key, a spent budget: no question will be answered
         except Exception as error:
             return {"error": f"{type(error).__name__}: {error}"}
 
@@ -256,7 +261,7 @@ class _Child:
         self.connection, theirs = socket.socketpair()
         self.alive, self.used = True, False
         self._reader = Reader(trusted=False)
-        self._answered = False
+        self._before: str | None = None
         self._log = tempfile.TemporaryFile()
         environment = {**without_secrets(), "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
         try:
@@ -297,22 +302,25 @@ class _Child:
                 if time.monotonic() > deadline:
                     raise TimeoutError from None
 
-    async def receive(self, deadline: float) -> dict[str, Any]:
-        """The next message of the check in progress.
+    async def receive(self, mark: str, deadline: float) -> dict[str, Any]:
+        """The next message about the request marked so. A check can write to the socket; it cannot know the mark of the
+        next one's request, so that what it left there is nobody's verdict.
 
         Raises:
             TimeoutError: it does not come before `deadline` (monotonic seconds).
-            EOFError, OSError, ValueError: the process is gone or writes garbage.
+            EOFError, OSError, ValueError: the process is gone or writes garbage, or what bears another mark.
         """
         prompt = min(time.monotonic() + _PROMPT_SECONDS, deadline)
         while True:
             message = self._reader.next()
             if message is None:
                 await self._more(prompt, deadline)
-            elif message["kind"] == "ended" and self._answered:
-                self._answered = False  # how the check before this one ended; it had answered
+            elif message["kind"] == "ended" and message["mark"] == self._before:
+                self._before = None  # how the check before this one ended; it had answered
+            elif message["mark"] != mark:
+                raise ValueError("what it says is about another check")
             else:
-                self._answered = message["kind"] == "verdict" and message["forked"] is True
+                self._before = mark if message["kind"] == "verdict" else None
                 return message
 
     async def _more(self, prompt: float, deadline: float) -> None:

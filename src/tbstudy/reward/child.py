@@ -56,7 +56,7 @@ def serve(connection: socket.socket, cpu_seconds: int, memory: int) -> None:
     gc.collect()
     gc.freeze()
     while (request := receive(connection, reader)) is not None:
-        runner = _Runner(connection, reader, 2.0 * cpu_seconds)
+        runner = _Runner(connection, reader, 2.0 * cpu_seconds, request["mark"])
         if request["pure"]:
             connection.sendall(pack_json(run(request, runner)))
             continue
@@ -70,7 +70,7 @@ def serve(connection: socket.socket, cpu_seconds: int, memory: int) -> None:
             finally:
                 # Not sys.exit: nothing that the check left behind (threads, exit handlers) may run or hold us up.
                 os._exit(0)
-        connection.sendall(pack_json({"kind": "ended", "how": confine.watch(pid, memory, own)}))
+        connection.sendall(pack_json({"kind": "ended", "mark": request["mark"], "how": confine.watch(pid, memory, own)}))
 
 
 class _Prints(io.TextIOBase):
@@ -94,8 +94,8 @@ class _Runner:
     While the check itself runs, an alarm of `seconds` ends the process. The runner is faster, unless it is gone.
     """
 
-    def __init__(self, connection: socket.socket, reader: Reader, seconds: float):
-        self.connection, self.reader, self.seconds = connection, reader, seconds
+    def __init__(self, connection: socket.socket, reader: Reader, seconds: float, mark: str):
+        self.connection, self.reader, self.seconds, self.mark = connection, reader, seconds, mark
         self.lock = threading.Lock()
         self.failed = ""
 
@@ -108,7 +108,7 @@ class _Runner:
         messages = [{"role": m.role, "content": m.content} for m in conversation]
         with self.lock:
             self.watch(False)
-            self.connection.sendall(pack_json({"kind": "ask", "messages": messages}))
+            self.connection.sendall(pack_json({"kind": "ask", "mark": self.mark, "messages": messages}))
             answer = receive(self.connection, self.reader)
             self.watch(True)
         if answer is None or "error" in answer:
@@ -123,7 +123,7 @@ def run(request: dict[str, Any], model: _Runner) -> dict[str, Any]:
 
     printed = _Prints()
     judge = Judge(model)
-    out: dict[str, Any] = {"kind": "verdict", "forked": not request["pure"], "passed": False, "reward": 0.0,
+    out: dict[str, Any] = {"kind": "verdict", "mark": request["mark"], "passed": False, "reward": 0.0,
                            "system_error": True, "cause": "check"}
     context: Any = None
     model.watch(True)
@@ -181,7 +181,8 @@ def _reward(value: Any) -> dict[str, Any]:
         return {"passed": True, "reward": 1.0, "system_error": False, "cause": "", "reason": ""}
     if not isinstance(value, (int, float)) or not 0 <= value <= 1:
         raise ValueError(f"the check returned {value!r}, a reward is a number from 0 to 1")
-    return {"passed": True, "reward": float(value), "system_error": False, "cause": "", "reason": ""}
+    reason = "" if value > 0 else f"the check returned {value!r}"
+    return {"passed": value > 0, "reward": float(value), "system_error": False, "cause": "", "reason": reason}
 
 
 def make_context(request: dict[str, Any]) -> Any:

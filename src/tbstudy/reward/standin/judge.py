@@ -112,6 +112,6 @@ class Judge:
 
 
 def is_yes(reply: str) -> bool:
-    """Whether a reply starts or ends with the word yes."""
-    words = re.sub(r"[.,;:\n]", " ", reply).lower().split()
-    return bool(words) and "yes" in (words[0], words[-1])
+    """Whether a reply says yes: by its first word where that is yes or no, else by its last."""
+    words = re.findall(r"[^\W_]+", reply.lower())
+    return bool(words) and (words[0] if words[0] in ("yes", "no") else words[-1]) == "yes"

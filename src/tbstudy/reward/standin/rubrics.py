@@ -77,14 +77,19 @@ class RubricJudge:
 
     def evaluate(self, response: str, rubrics: Sequence[RubricConfig], *, global_threshold: float = 0.70,
                  throw_on_failure: bool = False) -> EvaluationResult:
-        """Rate every rubric; AssertionError below the threshold if `throw_on_failure`."""
+        """Rate every rubric; AssertionError below the threshold if `throw_on_failure`.
+
+        An empty response earns nothing and is not shown to the judge: a policy that says nothing has failed.
+        """
         if not rubrics:
             raise ValueError("there are no rubrics")
-        if not response or not response.strip():
-            raise ValueError("the response is empty")
-        with ThreadPoolExecutor(min(self.max_workers, len(rubrics))) as pool:
-            scores = list(pool.map(lambda r: self._rate(response, r), rubrics))
-        reward = self.compute_reward(scores)
+        if response and response.strip():
+            with ThreadPoolExecutor(min(self.max_workers, len(rubrics))) as pool:
+                scores = list(pool.map(lambda r: self._rate(response, r), rubrics))
+            reward = self.compute_reward(scores)
+        else:
+            scores = [RubricScore(r.criterion, r.weight, 0, 0.0, r.is_penalty, r.penalty_type) for r in rubrics]
+            reward = 0.0
         self.x.metadata["rubric_reward"] = reward
         self.x.metadata["rubric_scores"] = [{"criterion": s.criterion, "rating": s.rating, "score": s.score}
                                             for s in scores]
