@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+from collections import deque
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -113,6 +114,9 @@ class Keeper:
         self._control: socket.socket | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._running: dict[int, Process] = {}
+        # Messages that the socket had no room for, and the start that waits for room.
+        self._unsent: deque[bytes] = deque()
+        self._room: asyncio.Future[None] | None = None
         self._count = 0
         self._unfit: str | None = None
         self._learning: asyncio.Future[None] | None = None
@@ -126,11 +130,22 @@ class Keeper:
 
         Raises:
             UnfitModule: the module cannot be forked.
-            SystemFault: the keeper does not start, or the module cannot be imported.
+            SystemFault: the keeper does not start or gets to nothing within `seconds`, the module cannot be imported,
+                or the system has no more file descriptors.
         """
-        await self._ready(seconds)
+        loop = asyncio.get_running_loop()
+        if self._lock is None or self._lock[0] is not loop:
+            self._lock = (loop, asyncio.Lock())
+        until = loop.time() + seconds
+        async with self._lock[1]:
+            await self._ready(seconds)
+            return await self._start(until, {"memory": memory} if command is None else {
+                "memory": memory, "command": list(command), "env": dict(env or {}), "cwd": cwd})
+
+    async def _start(self, until: float, request: dict[str, Any]) -> Process:
         self._count += 1
         number = self._count
+        data = json.dumps({"op": "start", "id": number, **request}).encode()
         ours: list[int] = []
         theirs: list[int] = []
         try:
@@ -140,16 +155,14 @@ class Keeper:
                 theirs.append(write if out else read)
             for fd in ours:
                 os.set_blocking(fd, False)
-            request = {"op": "start", "id": number, "memory": memory}
-            if command is not None:
-                request |= {"command": list(command), "env": dict(env or {}), "cwd": cwd}
-            assert self._control is not None
-            socket.send_fds(self._control, [json.dumps(request).encode()], theirs)
-        except OSError as error:
+            while not self._handed_over(data, theirs):
+                await self._room_by(until)
+        except BaseException as error:
             for fd in ours:
                 os.close(fd)
-            self._lost()
-            raise SystemFault("backend", f"the process keeper is gone: {error}") from error
+            if isinstance(error, OSError):
+                raise SystemFault("backend", f"a server cannot be started: {error}") from error
+            raise
         finally:
             for fd in theirs:
                 os.close(fd)
@@ -157,21 +170,73 @@ class Keeper:
         self._running[number] = process
         return process
 
+    def _handed_over(self, data: bytes, fds: Sequence[int]) -> bool:
+        """Whether the keeper's socket took a request; it does not while the keeper is behind with earlier ones."""
+        if self._control is None:
+            raise SystemFault("backend", "the process keeper is gone")
+        if self._unsent:
+            return False
+        try:
+            socket.send_fds(self._control, [data], fds)
+        except BlockingIOError:
+            return False
+        except ConnectionError as error:
+            self._lost()
+            raise SystemFault("backend", f"the process keeper is gone: {error}") from error
+        return True
+
+    async def _room_by(self, until: float) -> None:
+        self._room = asyncio.get_running_loop().create_future()
+        self._call_when_writable()
+        try:
+            async with asyncio.timeout_at(until):
+                await self._room
+        except TimeoutError as error:
+            raise SystemFault("backend", "the process keeper is too far behind to start a server in time") from error
+        finally:
+            self._room = None
+
+    def _call_when_writable(self) -> None:
+        if self._loop is not None and not self._loop.is_closed() and self._control is not None:
+            self._loop.add_writer(self._control, self._flush)
+
+    def _flush(self) -> None:
+        """Send what had to wait, as far as there is room; then let the next start try."""
+        while self._unsent and self._control is not None:
+            try:
+                self._control.send(self._unsent[0])
+            except BlockingIOError:
+                self._call_when_writable()
+                return
+            except ConnectionError:
+                self._lost()
+                return
+            except OSError:  # the system is short of memory or the like
+                if self._loop is not None and not self._loop.is_closed():
+                    self._loop.call_later(0.1, self._flush)
+                return
+            self._unsent.popleft()
+        if self._control is not None and self._loop is not None and not self._loop.is_closed():
+            self._loop.remove_writer(self._control)
+        self._give_room()
+
+    def _give_room(self) -> None:
+        if self._room is not None and not self._room.done():
+            self._room.set_result(None)
+
     async def _ready(self, seconds: float) -> None:
         loop = asyncio.get_running_loop()
-        if self._lock is None or self._lock[0] is not loop:
-            self._lock = (loop, asyncio.Lock())
-        async with self._lock[1]:
-            if self.process is not None and self.process.poll() is not None:
-                self._lost()
-            if self._unfit is not None:
-                raise UnfitModule(self._unfit)
-            if self.process is None:
-                await self._spawn(seconds)
-            if self._loop is not loop:
-                assert self._control is not None
-                loop.add_reader(self._control, self._hear)
-                self._loop = loop
+        if self.process is not None and self.process.poll() is not None:
+            self._lost()
+        if self._unfit is not None:
+            raise UnfitModule(self._unfit)
+        if self.process is None:
+            await self._spawn(seconds)
+        if self._loop is not loop:
+            assert self._control is not None
+            loop.add_reader(self._control, self._hear)
+            self._loop = loop
+            self._flush()  # what an earlier loop ended too soon to send
 
     async def _spawn(self, seconds: float) -> None:
         control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -257,20 +322,21 @@ class Keeper:
             self._learning.set_result(None)
 
     def send(self, message: dict[str, Any]) -> None:
-        """Ask the keeper; nothing happens when it is gone, since its servers are too."""
+        """Ask the keeper, in turn; nothing happens when it is gone, since its servers are too."""
         if self._control is not None:
-            try:
-                self._control.send(json.dumps(message).encode())
-            except OSError:
-                self._lost()
+            self._unsent.append(json.dumps(message).encode())
+            self._flush()
 
     def _lost(self) -> None:
         """Forget a keeper that is gone; its servers died with it."""
         if self._control is not None:
             if self._loop is not None and not self._loop.is_closed():
                 self._loop.remove_reader(self._control)
+                self._loop.remove_writer(self._control)
             self._control.close()
         self._control = self._loop = None
+        self._unsent.clear()
+        self._give_room()
         self._taught()
         if self.process is not None:
             try:
