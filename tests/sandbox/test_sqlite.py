@@ -4,7 +4,10 @@ import asyncio
 import sys
 from pathlib import Path
 
+import pytest
+
 from tbstudy.sandbox.servers import ServerSpec
+from tbstudy.sandbox.sqlite import SqliteServer, canonical, digest, dump, open_database
 from tbstudy.sandbox.transports import open_sandbox
 from tbstudy.tasks.model import Task
 
@@ -42,3 +45,31 @@ def test_failed_calls_read_the_same_and_change_nothing_whatever_the_transport():
         answers, effects = play(transport, calls)
         assert answers == expected
         assert effects["diff"] == [] and effects["result_db_hash"] == effects["golden_db_hash"]
+
+
+def test_what_sqlite_keeps_for_itself_is_no_state():
+    server = SqliteServer("notes", "CREATE TABLE log (id INTEGER PRIMARY KEY AUTOINCREMENT, text TEXT);"
+                                   "CREATE VIRTUAL TABLE pages USING fts5(text); CREATE TABLE pages_seen (text TEXT);")
+    assert server.keys == {"log": ("id",), "pages": (), "pages_seen": ()}
+    snapshot = server.prepare({"data": {"pages": [{"text": "a"}, {"text": "b"}]}})
+    before, after = open_database(snapshot), open_database(snapshot)
+    # Written and taken back: the counter of `log` and the index of `pages` remember it, the world does not.
+    after.execute("INSERT INTO log (text) VALUES ('hello')")
+    after.execute("DELETE FROM log")
+    after.execute("INSERT INTO pages (text) VALUES ('c')")
+    after.execute("DELETE FROM pages WHERE text = 'c'")
+    golden = dump(before, server.keys)
+    assert server.effects(after, golden)["diff"] == [] and digest(dump(after, server.keys)) == digest(golden)
+    after.execute("INSERT INTO pages (text) VALUES ('d')")
+    assert [(d["kind"], d["table"], d["actual"]) for d in server.effects(after, golden)["diff"]] == [
+        ("extra", "pages", {"text": "d"})]
+    before.close()
+    after.close()
+
+
+@pytest.mark.parametrize(("one", "other", "same"), [
+    ("[25]", "[25.0]", True), ('{"b": [{"x": -0.0}], "a": 1}', '{"a": 1.0, "b": [{"x": 0}]}', True),
+    ("[25]", "[25.5]", False), ('["25"]', "[25]", False), ("[1e400]", "[1e308]", False), ("[25", "[25.0", False),
+    (25, 25.0, True), ("25", "25.0", False), ("[" * 5000 + "1", "[" * 5000 + "1.0", False)])
+def test_numbers_that_mean_the_same(one, other, same):
+    assert (canonical(one) == canonical(other)) is same

@@ -49,9 +49,9 @@ class SqliteServer:
     """A named set of tools over one SQLite schema.
 
     `schema` is DDL. A table with a primary key is compared row by row under that key; a table without one is
-    compared as a multiset. World state for the server: `{"data": {table: [row, ...]}, "data_patch": {table: [row,
-    ...]}, "golden_test_case": {"tool_interactions": [{"tool": ..., "parameters": {...}}, ...]}}`, where a patched row
-    replaces the row of the same primary key.
+    compared as a multiset; tables that SQLite keeps for itself are not compared. World state for the server:
+    `{"data": {table: [row, ...]}, "data_patch": {table: [row, ...]}, "golden_test_case": {"tool_interactions":
+    [{"tool": ..., "parameters": {...}}, ...]}}`, where a patched row replaces the row of the same primary key.
     """
 
     def __init__(self, name: str, schema: str):
@@ -299,7 +299,10 @@ def _primary_keys(schema: str) -> dict[str, tuple[str, ...]]:
     db = connect()
     try:
         db.executescript(schema)
-        tables = [r[0] for r in db.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY rowid")]
+        # What SQLite keeps for itself (counters, statistics, the insides of virtual tables) is no state of the world.
+        own = {r["name"] for r in db.execute("PRAGMA table_list") if r["type"] == "shadow"}
+        tables = [r[0] for r in db.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY rowid")
+                  if r[0] not in own and not r[0].lower().startswith("sqlite_")]
         return {t: tuple(c["name"] for c in sorted(db.execute(f'PRAGMA table_info("{t}")'), key=lambda c: c["pk"])
                          if c["pk"]) for t in tables}
     finally:
@@ -310,14 +313,22 @@ def _primary_keys(schema: str) -> dict[str, tuple[str, ...]]:
 
 
 def canonical(value: Any) -> Any:
-    """Values that mean the same compare the same: 25 and 25.0, 0 and -0.0, JSON text whatever its key order."""
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
+    """Values that mean the same compare the same: 25 and 25.0, 0 and -0.0, in JSON text too, whatever its key order."""
     if isinstance(value, str) and value[:1] in "[{":
         try:
-            return json.dumps(json.loads(value), sort_keys=True)
+            return json.dumps(_same_numbers(json.loads(value)), sort_keys=True)
         except (ValueError, RecursionError):  # text that only begins like JSON, or nests too deep to be read
             return value
+    return _same_numbers(value)
+
+
+def _same_numbers(value: Any) -> Any:
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, list):
+        return [_same_numbers(v) for v in value]
+    if isinstance(value, dict):
+        return {k: _same_numbers(v) for k, v in value.items()}
     return value
 
 
