@@ -43,5 +43,12 @@ def put(item: str) -> dict:
     return {"put": True}
 
 
+@server.tool
+def stock(count: int = 1) -> dict:
+    """Order pens."""
+    server.insert("items", id="pen", left_over=count)
+    return {"ordered": count}
+
+
 if __name__ == "__main__":
     server.main()

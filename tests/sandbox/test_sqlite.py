@@ -5,7 +5,11 @@ import sys
 from pathlib import Path
 
 import pytest
+import shop_server
 
+from tbstudy.errors import StudyError, SystemFault
+from tbstudy.policies.scripted import ScriptedPolicy
+from tbstudy.sandbox.episode import run_episode
 from tbstudy.sandbox.servers import ServerSpec
 from tbstudy.sandbox.sqlite import SqliteServer, canonical, digest, dump, open_database
 from tbstudy.sandbox.transports import open_sandbox
@@ -73,3 +77,46 @@ def test_what_sqlite_keeps_for_itself_is_no_state():
     (25, 25.0, True), ("25", "25.0", False), ("[" * 5000 + "1", "[" * 5000 + "1.0", False)])
 def test_numbers_that_mean_the_same(one, other, same):
     assert (canonical(one) == canonical(other)) is same
+
+
+def interactions(*calls):
+    return {"golden_test_case": {"tool_interactions": list(calls)}}
+
+
+@pytest.mark.parametrize(("state", "words"), [
+    ({"data": {"items": [{"id": "pen", "left_over": 2 ** 70}]}}, r"shop.data.items\[0\]: .*too large"),
+    ({"data": {"items": ["pen"]}}, r"shop.data.items\[0\] must be a mapping, it is 'pen'"),
+    ({"data_patch": {"items": {"id": "pen"}}}, "shop.data_patch.items must be a list"),
+    ({"data": [1]}, "shop.data must be a mapping"),
+    ({"data": {"items": [{"id": "pen", "left_over": [{1}]}]}}, r"shop.data.items\[0\]: .*set"),
+    (interactions({"tool": "put", "parameters": {"item": "cup"}}, {"tool": "put", "parameters": {"item": "cup"}}),
+     r"shop: golden call put\(.*UNIQUE"),
+    (interactions({"tool": "stock", "parameters": {"count": 2 ** 70}}), r"shop: golden call stock\(.*too large"),
+    (interactions({"tool": "put"}), r"shop: golden call put\({}\) refused: Error: item: Field required"),
+    (interactions({"tool": "put", "parameters": ["cup"]}), r"interactions\[0\].parameters must be a mapping"),
+    (interactions("put"), r"shop.golden_test_case.tool_interactions\[0\] must be a mapping"),
+    (interactions({}), r"tool_interactions\[0\]: field 'tool' must be the name")])
+def test_a_broken_world_is_named_with_task_server_and_place(state, words):
+    task = Task("shop.py:a", Path("shop.py"), "a", "shop", ("s",), "q", None, {"shop": state})
+    with pytest.raises(StudyError, match=f"^shop.py:a: .*{words}"):
+        asyncio.run(run_episode(task, 0, policy=ScriptedPolicy({"shop.py:a": []}),
+                                sandbox=open_sandbox("inprocess", SHOP), user=None))
+
+
+def test_a_golden_call_may_leave_its_parameters_out():
+    assert shop_server.server.golden_state(interactions({"tool": "stock"}))["items"] == [{"id": "pen", "left_over": 1}]
+
+
+def test_over_the_protocol_a_broken_world_is_named_too():
+    async def run():
+        sandbox = open_sandbox("forked", SHOP)
+        try:
+            task = Task("shop.py:a", Path("shop.py"), "a", "shop", ("s",), "q", None,
+                        {"shop": interactions({"tool": "put"})})
+            async with sandbox.session(task):
+                pass
+        finally:
+            await sandbox.close()
+
+    with pytest.raises(SystemFault, match=r"shop: golden call put\({}\) refused"):
+        asyncio.run(run())

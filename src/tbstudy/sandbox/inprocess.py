@@ -52,7 +52,7 @@ class InProcessSandbox:
         """A session on a fresh copy of the task's world.
 
         Raises:
-            StudyError: a server is unknown, the rows do not fit its schema, or a golden call is refused.
+            StudyError: a server is unknown, the rows do not fit its schema, or a golden call fails.
         """
         return InProcessSession(self, task)
 

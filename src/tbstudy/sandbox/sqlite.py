@@ -124,17 +124,21 @@ class SqliteServer:
         """Initial database of a task as SQLite bytes.
 
         Raises:
-            ValueError: a table or column that the schema does not have.
+            ValueError: a table or column that the schema does not have, or rows that are none; it names the place.
         """
         db = connect()
         try:
             db.executescript(self.schema)
             for part in ("data", "data_patch"):
-                for table, rows in (config.get(part) or {}).items():
+                for table, rows in _mapping(config.get(part) or {}, f"{self.name}.{part}").items():
                     if table not in self.keys:
                         raise ValueError(f"{self.name}.{part}: no table {table!r} (tables: {', '.join(self.keys)})")
-                    for row in rows:
-                        insert_row(db, table, row, replace=True)
+                    for position, row in enumerate(_list(rows, f"{self.name}.{part}.{table}")):
+                        where = f"{self.name}.{part}.{table}[{position}]"
+                        try:
+                            insert_row(db, table, _mapping(row, where), replace=True)
+                        except (sqlite3.Error, OverflowError, TypeError, UnicodeError) as error:
+                            raise ValueError(f"{where}: initial rows do not fit the schema: {error}") from error
             db.commit()
             return db.serialize()
         except sqlite3.Error as error:
@@ -184,14 +188,21 @@ class SqliteServer:
         """Terminal state after the task's golden calls on a fresh database.
 
         Raises:
-            ValueError: a golden call is refused, which means that the task is broken.
+            ValueError: a golden call is none or fails, which means that the task is broken; it names server and call.
         """
+        where = f"{self.name}.golden_test_case"
+        case = _mapping(config.get("golden_test_case") or {}, where)
         db = open_database(self.prepare(config))
         try:
-            for call in (config.get("golden_test_case") or {}).get("tool_interactions", []):
-                answer = self.invoke(db, call["tool"], call["parameters"])
-                if answer.startswith("Error:"):
-                    raise ValueError(f"{self.name}: golden call {call['tool']}({call['parameters']}) refused: {answer}")
+            for position, call in enumerate(_list(case.get("tool_interactions") or [], f"{where}.tool_interactions")):
+                here = f"{where}.tool_interactions[{position}]"
+                tool = _mapping(call, here).get("tool")
+                if not isinstance(tool, str):
+                    raise ValueError(f"{here}: field 'tool' must be the name of a tool, it is {tool!r}")
+                parameters = _mapping(call.get("parameters") or {}, f"{here}.parameters")
+                answer, failed = self._call(db, tool, parameters)
+                if failed or answer.startswith("Error:"):
+                    raise ValueError(f"{self.name}: golden call {tool}({parameters}) refused: {answer}")
             return dump(db, self.keys)
         finally:
             db.close()
@@ -207,8 +218,11 @@ class SqliteServer:
     def _register_reserved(self) -> None:
         def init(config: dict[str, Any]) -> dict[str, Any]:
             """Reset the session to the given world state."""
-            self._session = open_database(self.prepare(config))
-            self._golden = self.golden_state(config)
+            try:
+                self._session = open_database(self.prepare(config))
+                self._golden = self.golden_state(config)
+            except ValueError as error:
+                raise ToolError(str(error)) from error  # of any other exception the client would not read the words
             return {"status": "ok"}
 
         def geteffects() -> dict[str, Any]:
@@ -378,6 +392,18 @@ def difference(expected: dict[str, list[dict[str, Any]]], actual: dict[str, list
                         add("wrong", table, name, field, want[k][field], got[k][field])
     return sorted(found, key=lambda d: (d["table"], str(d["row"]), str(d["field"]), d["kind"],
                                         json.dumps([d["expected"], d["actual"]], sort_keys=True)))
+
+
+def _mapping(value: Any, where: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise ValueError(f"{where} must be a mapping, it is {value!r:.200}")
+    return value
+
+
+def _list(value: Any, where: str) -> list[Any]:
+    if not isinstance(value, (list, tuple)):
+        raise ValueError(f"{where} must be a list, it is {value!r:.200}")
+    return list(value)
 
 
 def _without_titles(schema: Any) -> Any:
