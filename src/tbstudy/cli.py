@@ -11,8 +11,8 @@ from tbstudy import __version__
 from tbstudy.errors import StudyError
 
 #: Commands that live beside what they run; each module has `add_parser(subparsers)`.
-_PARTS = ("tbstudy.report.cli", "tbstudy.report.cli_show", "tbstudy.evaluation.cli", "tbstudy.cli_parity",
-          "tbstudy.sandbox.cli", "tbstudy.scaffold.cli", "tbstudy.training.verl.cli")
+_PARTS = ("tbstudy.report.cli", "tbstudy.report.cli_show", "tbstudy.evaluation.cli", "tbstudy.evaluation.cli_play",
+          "tbstudy.cli_parity", "tbstudy.sandbox.cli", "tbstudy.scaffold.cli", "tbstudy.training.verl.cli")
 
 
 def main(argv: list[str] | None = None) -> int:
