@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -82,6 +83,27 @@ def test_an_episode_over_chat_passes_and_its_record_is_that_of_any_policy(task):
         assert said_["tool_calls"][0]["id"] == answered["tool_call_id"]
     assert last["messages"][4]["reasoning_content"] == "I use get_line."
     assert set(last["messages"][5]) == {"role", "content", "tool_call_id"}
+
+
+def test_each_call_carries_a_seed_of_its_own_unless_the_server_refuses_it(task, no_pauses):
+    def seeds(uid: str = UID, repetition: int = 0, faults=(), **fields) -> list:
+        async def go():
+            await run_episode(replace(task, uid=uid), repetition, policy=one, sandbox=SANDBOX, user=ScriptedUser())
+            await one.close()
+        with ModelServer(None, script=in_turn(*RIGHT)) as server:
+            server.faults = list(faults)
+            one = policy(server, **fields)
+            asyncio.run(go())
+        return [body.get("seed", "none") for body in server.seen]
+
+    first = seeds(seed=5)
+    others = [seeds(seed=5, repetition=1), seeds(seed=5, uid="telecom_plan_change.py:test_002"), seeds(seed=6)]
+    numbers = [n for found in (first, *others) for n in found]
+    assert len(numbers) == len(set(numbers)) == 16, "by turn, repetition, uid and the policy's seed"
+    assert all(type(n) is int and 0 <= n < 2 ** 31 for n in numbers)
+    assert seeds(seed=5) == first and seeds(seed=5, faults=[status(500)]) == [first[0], *first], "another try is the same"
+    assert seeds() == ["none"] * 4
+    assert seeds(seed=5, extra_body={"seed": None}) == ["none"] * 4
 
 
 def test_reasoning_goes_back_only_to_a_server_that_gave_it(task):
