@@ -7,12 +7,13 @@ import sys
 import threading
 import time
 import uuid
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 from ledgers import GOLDEN, LEDGER, TASKS, TRANSFER, in_sandbox
 
-from tbstudy.errors import SystemFault
+from tbstudy.errors import StudyError, SystemFault
 from tbstudy.sandbox.servers import read_servers
 from tbstudy.sandbox.transports import open_sandbox
 
@@ -111,7 +112,9 @@ class Proxy(Handler):
         elif path == "session_destroy":
             value = "Ok" if backend.sessions.pop(session, None) is not None else None
         elif path == "list_tools":
-            value = {"tools": {t["name"]: t for t in ledger_server.TOOLS if not t["name"].startswith("__")}}
+            offered = next(b["available_tools"] for p, b in backend.requests
+                           if p == "session_create" and b["session_id"] == session)
+            value = {"tools": {t["name"]: t for t in ledger_server.TOOLS if t["name"] in offered}}
         elif path == "get_effects":
             value = {"ledger": json.loads(backend.call(session, "__reserved__geteffects", {})["content"][0]["text"])}
         else:
@@ -213,6 +216,17 @@ def test_a_proxy():
         create = next(body for path, body in backend.requests if path == "session_create")
         assert create["available_tools"] == [t.name for t in TRANSFER.tools]
         assert create["server_config"] == TRANSFER.world_state
+
+
+def test_a_proxy_must_be_told_the_tools():
+    with running(Proxy) as (backend, url):
+        async def work(sandbox):
+            async with sandbox.session(replace(TRANSFER, tools=None)) as session:
+                return await session.tools()
+
+        with pytest.raises(StudyError, match=f"scenario {TRANSFER.scenario} has no list of tools.*{TRANSFER.uid}"):
+            at_proxy(work, url)
+        assert backend.requests == []
 
 
 def test_a_creation_that_takes_too_long_is_undone():

@@ -12,7 +12,7 @@ from typing import Any
 import httpx2 as httpx
 
 from tbstudy import bounded
-from tbstudy.errors import SystemFault
+from tbstudy.errors import StudyError, SystemFault
 from tbstudy.sandbox.protocol import MAX_MESSAGE
 from tbstudy.sandbox.remote import ATTEMPTS, NOT_SENT
 from tbstudy.sandbox.tools import RESERVED, route, tool_dict, unknown_tool
@@ -36,8 +36,13 @@ class ProxySandbox:
     def session(self, task: Task) -> ProxySession:
         """A session of the proxy.
 
-        Raises (on entering): SystemFault when it cannot be created.
+        Raises:
+            StudyError: the scenario leaves out which tools it offers; the proxy would offer none.
+            SystemFault: on entering, when the session cannot be created.
         """
+        if task.tools is None and task.world_state:
+            raise StudyError(f"scenario {task.scenario} has no list of tools, and a session proxy offers only what is "
+                             f"listed: name them under 'tools', or use another transport ({task.uid})")
         return ProxySession(self, task)
 
     async def close(self) -> None:
@@ -119,7 +124,7 @@ class ProxySession:
     async def __aenter__(self) -> ProxySession:
         box, task = self._sandbox, self._task
         self._deadline = time.monotonic() + box.session_seconds
-        offered = [t.name for t in task.tools] if task.tools is not None else []
+        offered = [t.name for t in task.tools or ()]
         try:
             result = await box.post("session_create", {
                 "session_id": self.id, "server_config": task.world_state, "available_tools": offered,
