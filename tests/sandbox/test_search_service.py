@@ -49,6 +49,15 @@ def test_collections_and_documents():
     assert ask(s, "GET", "/elsewhere")[0] == 404 and s.answer("POST", "/collections", b"{")[0] == 400
 
 
+def test_an_import_is_cut_at_line_feeds_only():
+    s = service()
+    texts = ["one\u2028two", "one\x85two\u2029three", "plain"]
+    body = "\r\n".join(json.dumps({"id": str(i), "text": t}, ensure_ascii=False) for i, t in enumerate(texts)) + "\n\n"
+    status, lines = s.answer("POST", "/collections/kb/documents/import", body.encode())
+    assert status == 200 and lines == "\n".join(['{"success": true}'] * 3)
+    assert [ask(s, "GET", f"/collections/kb/documents/{i}")[1]["text"] for i in range(3)] == texts
+
+
 def search(s, **params):
     target = "/multi_search?collection=kb&exclude_fields=embedding"
     return ask(s, "POST", target, {"searches": [params]})[1]["results"][0]

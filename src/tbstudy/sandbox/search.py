@@ -194,7 +194,9 @@ class SearchService:
 
     def _import(self, collection: Collection, body: bytes, action: str) -> str:
         lines = []
-        for line in body.decode().splitlines():
+        for line in body.decode().split("\n"):  # JSON text may hold what Python takes for other line breaks
+            if not line.strip():
+                continue
             try:
                 collection.add(json.loads(line), action != "create")
                 lines.append('{"success": true}')
