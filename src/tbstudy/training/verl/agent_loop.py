@@ -6,7 +6,7 @@ from typing import Any
 
 from verl.experimental.agent_loop.agent_loop import AgentLoopBase, AgentLoopMetrics, AgentLoopOutput, register
 
-from tbstudy.errors import StudyError, SystemFault
+from tbstudy.errors import StudyError
 from tbstudy.sandbox.episode import Episode, run_episode
 from tbstudy.training.verl import workplace
 from tbstudy.training.verl.conversation import ServerPolicy
@@ -49,12 +49,7 @@ class EpisodeAgentLoop(AgentLoopBase):
         async with place.free:
             episode = await run_episode(task, int(kwargs.get("session_id", 0)), policy=policy, sandbox=place.sandbox,
                                         user=place.user)
-            verdict = None
-            if episode.fault is None:
-                verdict = await place.checks.judge(task, episode.effects, episode.messages, episode.response,
-                                                   episode.tool_calls, episode.init_result)
-                if verdict.system_error:
-                    episode.fault = SystemFault(verdict.cause or "check", verdict.reason)
+            verdict = await place.judge(episode)
         fields = verdict_fields(episode, verdict, validating)
         if not validating:
             note_episode({"step": int(kwargs.get("global_steps", -1)), "session": int(kwargs.get("session_id", 0)),

@@ -6,16 +6,19 @@ Every agent-loop worker is a process of its own with one event loop; it makes it
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 from collections.abc import Iterable
 from typing import Any
 
-from tbstudy.errors import StudyError
+from tbstudy.errors import StudyError, SystemFault
 from tbstudy.interpreter import Trajectory
 from tbstudy.policies.client import Client, Endpoint
 from tbstudy.reward.checks import CheckRunner
 from tbstudy.reward.judge import EndpointJudge
+from tbstudy.reward.verdict import Verdict
 from tbstudy.sandbox.endpoint_user import EndpointUser
+from tbstudy.sandbox.episode import Episode
 from tbstudy.sandbox.servers import read_servers
 from tbstudy.sandbox.transports import open_sandbox
 from tbstudy.sandbox.users import ScriptedUser, User
@@ -85,6 +88,30 @@ class Workplace:
                         {"role": "user", "content": task.query}]
             lengths[uid] = len(Trajectory(tokenizer, tools[task.scenario], messages).prompt_ids)
         return lengths
+
+    async def judge(self, episode: Episode) -> Verdict | None:
+        """The verdict on an episode, None where it has a fault. A check that cannot be run, or a verdict that is a system
+        error, becomes the episode's fault, as in a campaign.
+
+        Raises:
+            StudyError: no attempt can be judged.
+            OSError: the disk is full.
+        """
+        if episode.fault is not None:
+            return None
+        try:
+            verdict = await self.checks.judge(episode.task, episode.effects, episode.messages, episode.response,
+                                              episode.tool_calls, episode.init_result)
+        except StudyError:
+            raise
+        except Exception as error:  # what one attempt holds must not end the run
+            if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+                raise
+            episode.fault = SystemFault("check", f"the check could not be run: {type(error).__name__}: {error}")
+            return None
+        if verdict.system_error:
+            episode.fault = SystemFault(verdict.cause or "check", verdict.reason)
+        return verdict
 
     async def close(self) -> None:
         """End the tool servers and the checks' processes, drop connections."""
