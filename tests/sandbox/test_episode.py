@@ -78,3 +78,24 @@ def test_the_response_is_what_the_policy_said_last():
     assert (episode.finish_reason, episode.response) == ("agent_limit", "")
     episode, _, _ = play(direct, call_text("take", {"item": "pen"}), say_text(" Enjoy. <DONE> "))
     assert (episode.finish_reason, episode.response) == ("done", "Enjoy. <DONE>")
+
+
+def test_the_turn_limit_counts_texts_and_calls_one_by_one():
+    def turns(task, limit, *script):
+        episode, _, left = play(replace(task, max_agent_sim_turns=limit), *script)
+        said = sum("raw_text" in m for m in episode.messages)
+        return episode.finish_reason, said, 5 - left, len(episode.tool_calls)
+
+    take = call_text("take", {"item": "pen"})
+    spoken = say_text("I look.") + take.removeprefix("</think>")
+    assert turns(TASK, 2, *[take] * 9) == ("agent_limit", 2, 2, 2)
+    assert turns(TASK, 4, *[spoken] * 9) == ("agent_limit", 2, 2, 2)
+    # The text is the last turn: the calls beside it are not made.
+    assert turns(TASK, 3, *[spoken] * 9) == ("agent_limit", 2, 1, 1)
+    stop = say_text("Bye.") + call_text("stop", {}).removeprefix("</think>")
+    assert turns(TASK, 1, stop) == ("end_turn_tool", 1, 0, 1)
+    direct = replace(TASK, tools=(ToolOverride("take", direct_response="{left} left"),))
+    assert turns(direct, 4, *[take] * 9) == ("agent_limit", 2, 2, 2)
+    assert turns(TASK, 2, take, say_text("Done. <DONE>")) == ("done", 2, 1, 1)
+    assert turns(TASK, 2, take, say_text("What else?")) == ("agent_limit", 2, 1, 1)
+    assert turns(TASK, 3, take, say_text("What else?")) == ("no_user_llm", 2, 1, 1)

@@ -113,8 +113,15 @@ async def _play(episode: Episode, session: Session, policy: Policy, user: User |
             if not turn.generation.tool_calls:
                 break
             ended = any(overrides.get(c.name, ToolOverride(c.name)).is_end_turn for c in turn.generation.tool_calls)
+            # What is said beside calls is a turn by itself, and so is a direct response: the framework counts messages.
+            if turn.generation.content:
+                if acted >= task.max_agent_sim_turns and not ended:
+                    episode.finish_reason = "agent_limit"
+                    return
+                acted += 1
             new = await _answer_calls(episode, session, message, turn.generation, names, overrides, ended)
             messages += new
+            acted += sum(m["role"] == "assistant" for m in new)
             if ended:
                 episode.finish_reason = "end_turn_tool"
                 return
@@ -125,14 +132,14 @@ async def _play(episode: Episode, session: Session, policy: Policy, user: User |
         if text.endswith(DONE):
             episode.finish_reason = "done"
             return
+        if acted >= task.max_agent_sim_turns:
+            episode.finish_reason = "agent_limit"
+            return
         if user is None or not task.user_context:
             episode.finish_reason = "no_user_llm"
             return
         if asked >= user_limit:
             episode.finish_reason = "user_limit"
-            return
-        if acted >= task.max_agent_sim_turns:
-            episode.finish_reason = "agent_limit"
             return
         said = await _ask_user(episode, task, user)
         asked += 1
