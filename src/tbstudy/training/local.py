@@ -1,4 +1,7 @@
-"""Local GRPO on a CPU: the reference run's algorithm on the small policy, resumable after every update."""
+"""Local GRPO on a CPU: the reference run's algorithm on the small policy, resumable after every update.
+
+docs/reference-run.md lists in what it differs from what verl does.
+"""
 
 from __future__ import annotations
 

@@ -237,3 +237,13 @@ def test_values_in_hydras_grammar(value, written):
 
 def test_run_json_is_json(tmp_path):
     assert json.loads(load_run(REFERENCE).dump())["run"] == "reference-q38"
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_what_verl_would_choose_by_default_is_written_out(name):
+    """The defaults of verl 0.9.1 that decide an update, so that another version's change nothing."""
+    settings, lines = verl_settings(load_run(CONFIGS / name)), hydra_overrides(load_run(CONFIGS / name))
+    assert settings[f"{ACTOR}.clip_ratio_c"] == 3.0 and f"{ACTOR}.optim.betas=[0.9,0.999]" in lines
+    assert {f"algorithm.rollout_correction.{key}=null" for key in ("rollout_is", "rollout_rs")} <= set(lines)
+    assert "algorithm.rollout_correction.bypass_mode=false" in lines
+    assert settings["algorithm.norm_adv_by_std_in_grpo"] is True

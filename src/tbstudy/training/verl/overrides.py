@@ -55,6 +55,10 @@ def verl_settings(run: Run) -> dict[str, Any]:
         "algorithm.adv_estimator": "grpo",
         "algorithm.norm_adv_by_std_in_grpo": o.normalise_by_std,
         "algorithm.use_kl_in_reward": False,
+        # Old log-probabilities are the actor's, computed before the update; the sampler's correct nothing.
+        "algorithm.rollout_correction.bypass_mode": False,
+        "algorithm.rollout_correction.rollout_is": None,
+        "algorithm.rollout_correction.rollout_rs": None,
         "algorithm.filter_groups.enable": True,
         "algorithm.filter_groups.metric": "score",
         "trainer.v1.trainer_mode": "sync",
@@ -64,6 +68,8 @@ def verl_settings(run: Run) -> dict[str, Any]:
         f"{actor}.loss_agg_mode": "token-mean",
         f"{actor}.clip_ratio_low": o.clip_low,
         f"{actor}.clip_ratio_high": o.clip_high,
+        # Dual clip: what a token with a negative advantage can cost, in multiples of the advantage.
+        f"{actor}.clip_ratio_c": 3.0,
         f"{actor}.ppo_epochs": 1,
         f"{actor}.ppo_mini_batch_size": c.update.mini_batch or c.update.groups,
         f"{actor}.ppo_micro_batch_size_per_gpu": c.update.micro_batch_per_gpu,
@@ -73,6 +79,7 @@ def verl_settings(run: Run) -> dict[str, Any]:
         f"{actor}.optim.clip_grad": o.grad_clip,
         f"{actor}.optim.optimizer": "AdamW",
         f"{actor}.optim.lr": o.lr,
+        f"{actor}.optim.betas": [0.9, 0.999],
         f"{actor}.optim.weight_decay": o.weight_decay,
         f"{actor}.optim.lr_warmup_steps": o.warmup_updates,
         f"{actor}.optim.lr_scheduler_type": "constant",
