@@ -101,7 +101,7 @@ def test_each_call_carries_a_seed_of_its_own_unless_the_server_refuses_it(task, 
     numbers = [n for found in (first, *others) for n in found]
     assert len(numbers) == len(set(numbers)) == 16, "by turn, repetition, uid and the policy's seed"
     assert all(type(n) is int and 0 <= n < 2 ** 31 for n in numbers)
-    assert seeds(seed=5) == first and seeds(seed=5, faults=[status(500)]) == [first[0], *first], "another try is the same"
+    assert seeds(seed=5) == first and seeds(seed=5, faults=[status(500)]) == [first[0], *first], "a retry is the same"
     assert seeds() == ["none"] * 4
     assert seeds(seed=5, extra_body={"seed": None}) == ["none"] * 4
 
