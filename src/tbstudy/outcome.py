@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 
 
 #: How groups of rollouts are printed.
-_GROUP_LABELS = {"zero_variance_share": "Zero variance (%)", "all_pass_share": "All pass (%)",
+_GROUP_LABELS = {"groups_rolled_out": "Groups rolled out", "groups_learned_from": "Groups learned from",
+                 "zero_variance_share": "Zero variance (%)", "all_pass_share": "All pass (%)",
                  "all_fail_share": "All fail (%)", "rollouts_per_useful_group": "Rollouts per useful group",
                  "reward_first_fifth": "Reward, first fifth", "reward_last_fifth": "Reward, last fifth"}
 _GROUP_FORMATS = {**dict.fromkeys(("zero_variance_share", "all_pass_share", "all_fail_share"), percent()),
@@ -135,7 +136,8 @@ def tables(found: Outcome) -> dict[str, Table]:
         "ledger": ledger_as_table(found.test),
         "arms": differences_as_table(found.arms, "Selected pool and whole pool, test split"),
         "training": Table(found.training, "What training saw",
-                          note="Shares are of the groups rolled out; a useful group has rewards that differ.",
+                          note="Shares are of the groups rolled out; a useful group has rewards that differ and no system "
+                               "error. An update learns from at most so many groups as the configuration says.",
                           labels=_GROUP_LABELS, formats=_GROUP_FORMATS),
         "forecast": Table(found.forecasts, "Zero-variance groups as the probe forecast them",
                           labels=_GROUP_LABELS, formats=_GROUP_FORMATS),
