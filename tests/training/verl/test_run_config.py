@@ -207,8 +207,11 @@ def test_files_that_cannot_be_read(tmp_path):
     with pytest.raises(StudyError, match="expected a mapping"):
         load_run(tmp_path / "list.yaml")
     (tmp_path / "torn.yaml").write_text("run: [\n")
-    with pytest.raises(StudyError, match="not YAML"):
+    with pytest.raises(StudyError, match="not valid YAML"):
         load_run(tmp_path / "torn.yaml")
+    (tmp_path / "twice.yaml").write_text("run: a\nseed: 1\nseed: 2\n")
+    with pytest.raises(StudyError, match="twice.yaml:3: key 'seed' stands here a second time"):
+        load_run(tmp_path / "twice.yaml")
     (tmp_path / "self.yaml").write_text("base: self.yaml\n")
     with pytest.raises(StudyError, match="leads back to itself"):
         load_run(tmp_path / "self.yaml")

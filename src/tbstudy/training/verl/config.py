@@ -8,11 +8,11 @@ import re
 from pathlib import Path
 from typing import Any, Literal
 
-import yaml
 from pydantic import Field, ValidationError, field_validator, model_validator
 
 from tbstudy.config import Section
 from tbstudy.errors import StudyError
+from tbstudy.tasks.source import parse_yaml
 
 _ENV_NAME = re.compile(r"[A-Z_][A-Z0-9_]*")
 #: What an API key looks like when it is written where its variable's name belongs.
@@ -326,13 +326,11 @@ def _read(path: Path, chain: tuple[Path, ...] = ()) -> dict[str, Any]:
     try:
         text = path.read_text(encoding="utf-8")
         # YAML 1.1 takes JSON's 1e-06 for text.
-        raw = json.loads(text) if path.suffix == ".json" else yaml.safe_load(text)
+        raw = json.loads(text) if path.suffix == ".json" else parse_yaml(text, str(path), unique=True)
     except OSError as error:
         raise StudyError(f"{path}: cannot be read ({error.strerror})") from None
     except json.JSONDecodeError as error:
         raise StudyError(f"{path}: not JSON: {error}") from None
-    except yaml.YAMLError as error:
-        raise StudyError(f"{path}: not YAML: {error}") from None
     if not isinstance(raw, dict):
         raise StudyError(f"{path}: expected a mapping of keys, found {type(raw).__name__}")
     base = raw.pop("base", None)
