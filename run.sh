@@ -22,7 +22,7 @@ if [ "$task" = test-verl ]; then
     .venv-verl/bin/python -m pip install --quiet -e '.[verl,test]'
     touch .venv-verl/.installed
   fi
-  exec .venv-verl/bin/python -m pytest tests/training/verl -m "not slow" "$@"
+  exec .venv-verl/bin/python -m pytest tests/training/with_verl -m "not slow" "$@"
 fi
 
 mark=.venv/.installed

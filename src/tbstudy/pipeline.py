@@ -103,8 +103,10 @@ def _run_stages(study: Study, stages: Sequence[str], force: bool, repair: bool, 
         fresh = again or done.get(stage) != mark or not out.exists()
         if fresh:
             # What came after it stands on its earlier result; also when this execution is cut.
-            done = {name: found for name, found in done.items() if STAGES.index(name) < STAGES.index(stage)}
-            _note_finished(study, done)
+            kept = {name: found for name, found in done.items() if STAGES.index(name) < STAGES.index(stage)}
+            if kept != done:
+                _note_finished(study, kept)
+                done = kept
             flags = {"REPAIR": True} if repair and stage in REPAIRABLE else {}
             paths = {"CONFIG": _relative(study, config), "STUDY": _relative(study, study.folder)}
             _execute(study, stage, paths | flags, out, show)

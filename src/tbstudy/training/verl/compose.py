@@ -15,8 +15,14 @@ from tbstudy.training.verl.overrides import hydra_overrides
 
 def verl_missing() -> str:
     """Why verl cannot be imported here, or an empty text."""
-    missing = [name for name in ("verl", "ray", "transfer_queue", "hydra") if importlib.util.find_spec(name) is None]
+    missing = [name for name in ("verl", "ray", "transfer_queue", "hydra") if not _importable(name)]
     return f"not installed: {', '.join(missing)} (pip install 'tbstudy[verl]')" if missing else ""
+
+
+def _importable(name: str) -> bool:
+    """A package with code: a mere folder of that name on the path (a namespace without origin) is not it."""
+    spec = importlib.util.find_spec(name)
+    return spec is not None and spec.origin is not None
 
 
 def compose(run: Run, extra: Sequence[str] = ()) -> Any:

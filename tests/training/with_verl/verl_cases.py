@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 from pathlib import Path
 
 import pytest
 
+from tbstudy.training.verl.compose import verl_missing
+
 ROOT = Path(__file__).parents[3]
 CONFIGS = ROOT / "configs"
 DEMO = ROOT / "data" / "demo"
 
-needs_verl = pytest.mark.skipif(importlib.util.find_spec("verl") is None,
-                                reason="verl is not installed (pip install 'tbstudy[verl]')")
+needs_verl = pytest.mark.skipif(bool(verl_missing()), reason=f"the tests against verl: {verl_missing()}")
 
 
 def write_pool(path: Path, train: list[str], test: list[str]) -> Path:
