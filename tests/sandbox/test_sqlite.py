@@ -1,6 +1,7 @@
 """SQLite servers: one behaviour in process and over the protocol, and what the state comparison sees."""
 
 import asyncio
+import json
 import sys
 from pathlib import Path
 
@@ -67,6 +68,22 @@ def test_what_sqlite_keeps_for_itself_is_no_state():
     after.execute("INSERT INTO pages (text) VALUES ('d')")
     assert [(d["kind"], d["table"], d["actual"]) for d in server.effects(after, golden)["diff"]] == [
         ("extra", "pages", {"text": "d"})]
+    before.close()
+    after.close()
+
+
+@pytest.mark.parametrize("schema", ["CREATE TABLE files (id INTEGER PRIMARY KEY, data BLOB)",
+                                    "CREATE TABLE files (id INTEGER, data BLOB)"])
+def test_bytes_in_a_table_are_told_apart_in_an_effects_report_that_json_can_hold(schema):
+    server = SqliteServer("files", schema)
+    before, after = (open_database(server.prepare({"data": {"files": [{"id": 1}]}})) for _ in range(2))
+    before.execute("UPDATE files SET data = x'00ff'")
+    after.execute("UPDATE files SET data = x'00fe'")
+    golden = dump(before, server.keys)
+    assert server.effects(before, golden)["diff"] == []
+    report = server.effects(after, golden)
+    assert report["result_db_hash"] != report["golden_db_hash"]
+    assert "x'00fe'" in json.dumps(report["diff"]) and "x'00ff'" in json.dumps(report["diff"])
     before.close()
     after.close()
 

@@ -333,6 +333,8 @@ def canonical(value: Any) -> Any:
             return json.dumps(_same_numbers(json.loads(value)), sort_keys=True)
         except (ValueError, RecursionError):  # text that only begins like JSON, or nests too deep to be read
             return value
+    if isinstance(value, bytes):
+        return f"x'{value.hex()}'"  # as SQL writes it; JSON has no bytes
     return _same_numbers(value)
 
 
