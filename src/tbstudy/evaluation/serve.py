@@ -71,7 +71,7 @@ def serve(run: Run, model: Path, executable: str = "vllm", host: str = "127.0.0.
         raise StudyError(f"{model}: {problem}; merge the checkpoint first (`tbstudy checkpoint merge`)")
     environment = {**os.environ, **({"VLLM_CPU_KVCACHE_SPACE": "1"} if run.config.serving.cpu else {})}
     front = _front(run, host)
-    with _interrupted_by(signal.SIGTERM, signal.SIGHUP):
+    with _ended_by(front, signal.SIGTERM, signal.SIGHUP):
         try:
             server = subprocess.Popen(serve_command(run.config.serving, model, executable), env=environment,
                                       start_new_session=True)
@@ -125,12 +125,19 @@ def _listen(front: uvicorn.Server) -> None:
 
 
 @contextlib.contextmanager
-def _interrupted_by(*signals: signal.Signals) -> Iterator[None]:
-    """Have these signals end this process like Ctrl-C: by default nobody would be left to end the model server."""
+def _ended_by(front: uvicorn.Server, *signals: signal.Signals) -> Iterator[None]:
+    """Have these signals end the proxy: by default they end this process, and nobody is left to end the model server.
+
+    Not by an exception, which would break into whatever the proxy is at.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = {number: signal.signal(number, signal.default_int_handler) for number in signals}
+
+    def end(*_: object) -> None:
+        front.should_exit = True
+
+    before = {number: signal.signal(number, end) for number in signals}
     try:
         yield
     finally:
