@@ -3,8 +3,8 @@
     python benchmarks/leftovers.py --sessions 1500
     python benchmarks/leftovers.py DATASET --list LIST --python PYTHON --sessions 1500 --transports forked
 
-Plays golden episodes; of each ten sessions several go wrong, each in a way of its own, four at once. Then counts, with the
-sandbox open and after it is closed: processes that carry this run's mark in their environment, wherever they are;
+Plays golden episodes; of each ten sessions several go wrong, each in a way of its own, four at once. Then counts, with
+the sandbox open and after it is closed: processes that carry this run's mark in their environment, wherever they are;
 zombies; file descriptors, ours and the keepers'; files in the run's own temporary folder; asyncio tasks. The exit code
 is 1 when anything is left.
 
@@ -43,8 +43,8 @@ from tbstudy.tasks.model import Task
 LEDGER = Path(__file__).parents[1] / "tests" / "data" / "ledger"
 MARK = "TBSTUDY_LEFTOVERS"
 #: What happens in ten sessions, again and again: on request of a call, or done to the server from outside.
-ON_REQUEST = ("golden", "exit", "hang", "flood", "garbage", "cancelled in a call", "cancelled at the start", "init fails",
-              "our exception", "children")
+ON_REQUEST = ("golden", "exit", "hang", "flood", "garbage", "cancelled in a call", "cancelled at the start",
+              "init fails", "our exception", "children")
 FROM_OUTSIDE = ("golden", "killed", "stopped", "golden", "cancelled in a call", "cancelled at the start", "golden",
                 "our exception", "golden", "golden")
 

@@ -53,7 +53,8 @@ def test_version_control_and_caches_are_no_part_of_a_dataset(tmp_path):
 @pytest.mark.parametrize(("text", "told"), [
     ("study: a\nseed: 1\nprobe: {attempts: 4}\nseed: 2\n", ":4: key 'seed' stands here a second time"),
     ("study: a\nbands:\n- {name: x, name: y}\n", ":3: key 'name' stands here a second time"),
-    ("study: [\n", "not valid YAML"), ("a: &a [*a]\n", "an alias to what holds it"), ("", "expected a mapping of keys")])
+    ("study: [\n", "not valid YAML"),
+    ("a: &a [*a]\n", "an alias to what holds it"), ("", "expected a mapping of keys")])
 def test_a_configuration_that_cannot_be_read(tmp_path, text, told):
     (tmp_path / "broken.yaml").write_text(text)
     with pytest.raises(StudyError, match=f"broken.yaml.*{told}"):

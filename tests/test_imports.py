@@ -37,6 +37,7 @@ def test_the_recorded_run_is_read_without_torch():
     code = ("import sys\nfor name in ('torch', 'transformers', 'safetensors'):\n    sys.modules[name] = None\n"
             "from tbstudy import stages\nfrom tbstudy.config import load_study\n"
             "study = load_study('configs/laptop.yaml', 'data/recorded/laptop')\n"
-            "print(stages.probe(study).played, len(stages.train(study)) > 0, stages.evaluate(study).episodes.sum() > 0)")
+            "print(stages.probe(study).played, len(stages.train(study)) > 0, "
+            "stages.evaluate(study).episodes.sum() > 0)")
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
     assert out.stdout.splitlines()[-1] == "0 True True"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
@@ -136,8 +136,8 @@ def tables(found: Outcome) -> dict[str, Table]:
         "ledger": ledger_as_table(found.test),
         "arms": differences_as_table(found.arms, "Selected pool and whole pool, test split"),
         "training": Table(found.training, "What training saw",
-                          note="Shares are of the groups rolled out; a useful group has rewards that differ and no system "
-                               "error. An update learns from at most so many groups as the configuration says.",
+                          note="Shares are of the groups rolled out; a useful group has rewards that differ and no "
+                               "system error. An update learns from at most so many groups as the configuration says.",
                           labels=_GROUP_LABELS, formats=_GROUP_FORMATS),
         "forecast": Table(found.forecasts, "Zero-variance groups as the probe forecast them",
                           labels=_GROUP_LABELS, formats=_GROUP_FORMATS),

@@ -336,8 +336,8 @@ def evaluate(study: Study, repair: bool = False) -> pd.DataFrame:
                          "(`tbstudy checkpoint merge`, `tbstudy serve`, `tbstudy play`)")
     if study.config.policy.kind != "local":
         raise StudyError(f"policy.kind {study.config.policy.kind!r}: the evaluation stage compares what the local "
-                         "trainer made; `tbstudy play` plays a model behind an endpoint, `tbstudy analyse` compares several "
-                         "(docs/endpoints.md)")
+                         "trainer made; `tbstudy play` plays a model behind an endpoint, `tbstudy analyse` compares "
+                         "several (docs/endpoints.md)")
     plan, attempts = evaluation_plan(study), study.config.evaluate.attempts
     tasks = {which: evaluation_tasks(study, which) for which in ("test", "benchmark")}
     rows = []

@@ -68,7 +68,8 @@ def find_visits(name: Annotated[str, Field(description="Full name")]) -> list[di
 
 
 @server.tool
-def ask_doctor(patient_id: PatientId, topic: Literal["refill", "specialist", "tests", "form", "certificate"]) -> dict[str, Any]:
+def ask_doctor(patient_id: PatientId,
+               topic: Literal["refill", "specialist", "tests", "form", "certificate"]) -> dict[str, Any]:
     """Ask the doctor to approve."""
     server.row("patients", "patient_id", patient_id)
     server.insert("doctor_requests", patient_id=patient_id, topic=topic)

@@ -72,7 +72,8 @@ def request_approval(line_id: LineId, action: Literal["plan change", "credit", "
 
 
 @server.tool
-def note_decline(line_id: LineId, reason: Literal["no outage", "suspended", "contract", "extra line"]) -> dict[str, Any]:
+def note_decline(line_id: LineId,
+                 reason: Literal["no outage", "suspended", "contract", "extra line"]) -> dict[str, Any]:
     """Record that a request is declined."""
     server.row("lines", "line_id", line_id)
     server.insert("declines", line_id=line_id, reason=reason)

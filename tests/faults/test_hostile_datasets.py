@@ -20,7 +20,6 @@ from tbstudy import campaign
 from tbstudy.config import load_study
 from tbstudy.errors import StudyError
 from tbstudy.policies.scripted import golden_policy
-from tbstudy.reward import confine
 from tbstudy.reward.checks import CheckRunner
 from tbstudy.sandbox.servers import read_servers
 from tbstudy.sandbox.transports import open_sandbox

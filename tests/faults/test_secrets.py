@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 import stamina
 import yaml
-from faulty_http import FaultyHttp, chat, policy_turn, whole
+from faulty_http import FaultyHttp, chat, whole
 
 from tbstudy import campaign, secrets
 from tbstudy.config import load_study

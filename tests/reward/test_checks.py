@@ -347,8 +347,9 @@ def test_nothing_is_left(tmp_path):
     runner.verdict(task(tmp_path, "import os\nos._exit(1)"), {}, [])
     # Neither a check that ends nor one that hangs leaves a process behind, even in a session of its own.
     mark = tmp_path / "mark"
-    escape = ("import os, time\nif os.fork() == 0:\n    os.setsid()\n    "
-              f"open('/proc/self/comm', 'w').write('escaped-check')\n    open({str(mark)!r}, 'w')\n    time.sleep(600)\n"
+    escape = ("import os, time\nif os.fork() == 0:\n    os.setsid()\n"
+              "    open('/proc/self/comm', 'w').write('escaped-check')\n"
+              f"    open({str(mark)!r}, 'w')\n    time.sleep(600)\n"
               f"while not os.path.exists({str(mark)!r}): time.sleep(0.01)\n")
     assert runner.verdict(task(tmp_path, escape), {}, []).passed
     assert_none_called("escaped-check")

@@ -259,8 +259,9 @@ def compare_arms(
 
 
 _TRAINING_SUMMARY = [
-    "arm", "updates", "groups_rolled_out", "groups_learned_from", "rollouts", "zero_variance_share", "all_pass_share", "all_fail_share",
-    "rollouts_per_useful_group", "reward_first_fifth", "reward_last_fifth", "seconds",
+    "arm", "updates", "groups_rolled_out", "groups_learned_from", "rollouts", "zero_variance_share",
+    "all_pass_share", "all_fail_share", "rollouts_per_useful_group", "reward_first_fifth", "reward_last_fifth",
+    "seconds",
 ]  # fmt: skip
 
 

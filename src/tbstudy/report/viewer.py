@@ -25,7 +25,7 @@ from tbstudy.sandbox.arguments import clean
 
 _ANSI = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34", "magenta": "35"}
 _ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
-# What a terminal would act on: everything that controls it except newline and tab, and what turns the direction of text.
+# What a terminal would act on: what controls it except newline and tab, and what turns the direction of text.
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 #: A longer text is cut on a terminal.
 _LONGEST = 20_000

@@ -70,7 +70,8 @@ def serve(connection: socket.socket, cpu_seconds: int, memory: int) -> None:
             finally:
                 # Not sys.exit: nothing that the check left behind (threads, exit handlers) may run or hold us up.
                 os._exit(0)
-        connection.sendall(pack_json({"kind": "ended", "mark": request["mark"], "how": confine.watch(pid, memory, own)}))
+        how = confine.watch(pid, memory, own)
+        connection.sendall(pack_json({"kind": "ended", "mark": request["mark"], "how": how}))
 
 
 class _Prints(io.TextIOBase):

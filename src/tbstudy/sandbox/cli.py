@@ -33,7 +33,8 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
     p.add_argument("--concurrency", type=int, default=4, help="sessions at once (default: %(default)s)")
     p.add_argument("--call-seconds", type=float, default=30.0, help="limit of a tool call (default: %(default)s)")
     p.add_argument("--json", type=Path, help="write the whole report there")
-    p.add_argument("--against", type=Path, help="an earlier report; a difference in verdict or state hash, or nothing to compare, is an error")
+    p.add_argument("--against", type=Path,
+                   help="an earlier report; a difference in verdict or state hash, or nothing to compare, is an error")
     p.set_defaults(run=replay)
 
     p = subparsers.add_parser(

@@ -27,8 +27,8 @@ def check_trainable(study: Study) -> None:
     """
     if study.config.policy.kind != "local":
         raise StudyError(f"{study.file}: policy.kind {study.config.policy.kind!r}: the local trainer needs the "
-                         "policy's weights (policy.kind 'local' with policy.checkpoint). A model behind an endpoint is probed, "
-                         "banded and selected for here and trained by verl: train.backend 'verl', verl_run and "
+                         "policy's weights (policy.kind 'local' with policy.checkpoint). A model behind an endpoint is "
+                         "probed, banded and selected for here and trained by verl: train.backend 'verl', verl_run and "
                          "`tbstudy launch` (docs/own-tasks.md, docs/reference-run.md)")
 
 

@@ -90,8 +90,8 @@ class Workplace:
         return lengths
 
     async def judge(self, episode: Episode) -> Verdict | None:
-        """The verdict on an episode, None where it has a fault. A check that cannot be run, or a verdict that is a system
-        error, becomes the episode's fault, as in a campaign.
+        """The verdict on an episode, None where it has a fault. A check that cannot be run, or a verdict that is a
+        system error, becomes the episode's fault, as in a campaign.
 
         Raises:
             StudyError: no attempt can be judged.
