@@ -472,10 +472,10 @@ def ledger_against_null(
     """How many tasks the ledger calls gained and lost, beside what it says about a policy that did not change.
 
     Takes attempts; `names` are those of the two policies. Rows: base -> other; with a second campaign of the base
-    policy, base -> second base at the same size; always base half -> other base half beside base half -> other's half, so that null and change are compared
-    at equal attempts per task (arXiv 2608.20290: an unchanged model also "improves" on some tasks). Columns
-    comparison, null, attempts_per_task, gained, lost, up, down: up and down count tasks whose pass count moved at
-    all.
+    policy, base -> second base at the same size; always base half -> other base half beside base half -> other's
+    half, so that null and change are compared at equal attempts per task (arXiv 2608.20290: an unchanged model also
+    "improves" on some tasks). Columns comparison, null, attempts_per_task, gained, lost, up, down: up and down
+    count tasks whose pass count moved at all.
     """
     first, second = halves(base)
     _, other_half = halves(other)
