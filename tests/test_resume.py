@@ -67,7 +67,7 @@ def final_tables(study: Study) -> dict:
     from tbstudy.outcome import outcome, tables
 
     found = tables(outcome(study))
-    found["training"].data.drop(columns="seconds", inplace=True)
+    del found["training"].data["seconds"]
     return {name: table.cells().to_csv() for name, table in found.items()}
 
 
