@@ -1,4 +1,4 @@
-"""A campaign's records file, keys and search service."""
+"""A campaign's records file, keys, servers' code and search service."""
 
 from __future__ import annotations
 
@@ -127,6 +127,17 @@ def test_a_missing_search_service_stops_a_campaign_before_its_first_session(sear
     with pytest.raises(StudyError, match="no search service at 127.0.0.1:1, which library need"):
         play(searching)
     assert not (searching.folder / "r.jsonl").exists()
+
+
+def test_a_server_that_changed_between_two_commands_stops_the_second(study):
+    play(study)
+    note = study.folder / "servers.json"
+    assert set(json.loads(note.read_text())) == {"telecom"}, "the servers of the tasks that were played"
+    note.write_text(note.read_text().replace('"sha256": "', '"sha256": "0'))
+    assert play(study).played == 0, "nothing is missing, nothing is mixed"
+    with pytest.raises(StudyError, match="server 'telecom': its code"):
+        play(study, 3)
+    assert len(list(read_lines(study.folder / "r.jsonl"))) == 2
 
 
 def test_results_with_the_search_stand_in_are_labelled(searching, monkeypatch, search_port):

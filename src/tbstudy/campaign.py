@@ -33,6 +33,7 @@ from tbstudy.sandbox.arguments import MAX_DEPTH, depth
 from tbstudy.sandbox.base import Sandbox
 from tbstudy.sandbox.episode import Episode, run_episode
 from tbstudy.sandbox.search import check_search
+from tbstudy.sandbox.server_code import note_servers
 from tbstudy.sandbox.servers import read_servers
 from tbstudy.sandbox.users import ScriptedUser, User
 from tbstudy.store import RecordStore, as_line, write_atomic
@@ -68,32 +69,39 @@ def load_tasks(study: Study, which: str) -> list[Task]:
 def open_sandbox(study: Study) -> Sandbox:
     """The configured way to run the dataset's tool servers."""
     config = study.config.sandbox
-    python = None if config.python == "{python}" else config.python
-    servers = read_servers(study.existing("servers"), python)
+    servers = read_servers(study.existing("servers"), _interpreter(study))
     return transports.open_sandbox(config.transport, servers, call_seconds=config.call_seconds,
                                    proxy_url=config.proxy_url)
+
+
+def _interpreter(study: Study) -> str | None:
+    python = study.config.sandbox.python
+    return None if python == "{python}" else python
 
 
 #: What search services a study's tool servers have found; not there where they need none.
 SEARCH = "search.json"
 
 
-def note_search(study: Study, tasks: Sequence[Task], folder: Path) -> None:
-    """Note in the study's folder which search service the tasks' servers find, where they need one.
+def note_backend(study: Study, tasks: Sequence[Task]) -> None:
+    """Note in the study's folder what stands behind the tasks' tools: the servers' code, and the search service that
+    they find, where they need one.
 
     Raises:
-        StudyError: they need one and it does not answer.
+        StudyError: the code is not that of the attempts in the folder, or the search service does not answer.
     """
-    if study.config.sandbox.transport not in ("forked", "process"):
-        return
     used = {name for task in tasks for name in task.world_state}
-    found = check_search(s for name, s in read_servers(study.existing("servers")).items() if name in used)
-    if found is not None and found not in (before := search_services(folder)):
-        write_atomic(folder / SEARCH, (json.dumps([*before, found], indent=1) + "\n").encode())
+    servers = [s for name, s in read_servers(study.existing("servers"), _interpreter(study)).items() if name in used]
+    transport = study.config.sandbox.transport
+    note_servers(servers, transport, study.folder)
+    if transport in ("forked", "process"):
+        found = check_search(servers)
+        if found is not None and found not in (before := search_services(study.folder)):
+            write_atomic(study.folder / SEARCH, (json.dumps([*before, found], indent=1) + "\n").encode())
 
 
 def search_services(folder: Path) -> list[dict[str, Any]]:
-    """The search services that the episodes of a study found, as `note_search` noted them: service, address, canonical.
+    """The search services that a study's episodes found, as `note_backend` noted them: service, address, canonical.
 
     Raises:
         StudyError: the note cannot be read.
@@ -342,7 +350,7 @@ def run_campaign(study: Study, tasks: Sequence[Task], repetitions: int, store: P
         if not missing:
             return CampaignResult(len(wanted), len(done), 0, len(records.failed & wanted), records.torn, store)
         note_keys(study)
-        note_search(study, tasks, study.folder)
+        note_backend(study, tasks)
         if policy is None and study.config.policy.kind == "local":
             todo = [w for w in waves(tasks, repetitions, study.config.policy.wave)
                     if any((name, *attempt) in missing for attempt in w)]

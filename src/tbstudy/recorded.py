@@ -5,9 +5,11 @@ from __future__ import annotations
 import gzip
 from pathlib import Path
 
+from tbstudy.campaign import SEARCH
 from tbstudy.config import Study
 from tbstudy.disk import whole_folder, write_atomic
 from tbstudy.errors import StudyError
+from tbstudy.sandbox.server_code import SERVERS
 from tbstudy.stages import BANDS, EVALUATION, POOL, PROBE, train_folder
 
 
@@ -32,6 +34,7 @@ def _pack(study: Study, out: Path) -> None:
         # No time stamp: the same records give the same bytes.
         write_atomic(out / f"{name}.gz", gzip.compress(source.read_bytes(), compresslevel=9, mtime=0))
     files = [study.folder / BANDS, study.folder / POOL]
+    files += [f for f in (study.folder / SERVERS, study.folder / SEARCH) if f.exists()]
     for arm in study.config.train.arms:
         folder = train_folder(study, arm)
         files += [folder / "training.jsonl", *(folder / "checkpoint").iterdir()]

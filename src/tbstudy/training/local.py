@@ -18,7 +18,7 @@ from typing import Any
 
 import torch
 
-from tbstudy.campaign import WavePlayer, load_tasks, note_search, stage_seed
+from tbstudy.campaign import WavePlayer, load_tasks, note_backend, stage_seed
 from tbstudy.config import Study, TrainConfig
 from tbstudy.disk import whole_folder, write_atomic
 from tbstudy.errors import StudyError
@@ -92,7 +92,7 @@ class Trainer:
         self.study, self.arm, self.folder = study, arm, folder
         self.config: TrainConfig = study.config.train
         self.seed = stage_seed(study.config.seed, "train", arm)
-        note_search(study, load_tasks(study, "candidates"), study.folder)
+        note_backend(study, load_tasks(study, "candidates"))
         self.player = WavePlayer(study, study.checkpoint, arm, self.seed)
         self.model: SmallLM = self.player.policy.model
         self.temperature = study.config.policy.sampling.temperature

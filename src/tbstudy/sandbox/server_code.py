@@ -1,0 +1,143 @@
+"""Which code a study's tool servers are: noted with its first attempt, compared before any later one.
+
+The dataset and the weights are in the rollout hash; a server's code may lie anywhere and be another interpreter's.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import json
+import subprocess
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from tbstudy.disk import write_atomic
+from tbstudy.errors import StudyError
+from tbstudy.sandbox.servers import ServerSpec
+from tbstudy.secrets import without_secrets
+
+#: The note in a study's folder: by server the codes it was, oldest first.
+SERVERS = "servers.json"
+#: What a server is built on, of which the versions are noted.
+_PACKAGES = ("mcp", "fastmcp", "pydantic")
+#: What a package's code is, so that a log or a database that a server writes beside it is not taken for it.
+_SOURCES = frozenset({".py", ".json", ".yaml", ".yml", ".sql", ".csv", ".toml"})
+_SECONDS = 60.0
+
+
+def note_servers(servers: Iterable[ServerSpec], transport: str, folder: Path) -> None:
+    """Note in a study's folder what code its servers are, by what `server_code` says.
+
+    Raises:
+        StudyError: a server's code is another than the one that the attempts in the folder were made with.
+    """
+    before = noted_servers(folder)
+    played = any(f.stat().st_size for f in folder.rglob("*.jsonl"))
+    after = dict(before) if played else {}
+    for name, found in server_code(servers, transport).items():
+        known = after.get(name, [])
+        others = [k for k in known if None not in (k["sha256"], found["sha256"]) and k["sha256"] != found["sha256"]]
+        if others:
+            raise StudyError(
+                f"server {name!r}: its code ({found['code']}, {found['sha256'][:12]}) is not the one that this study's "
+                f"attempts were made with ({others[-1]['sha256'][:12]}, {folder / SERVERS}). Put that code back, use "
+                f"another study folder, or remove {SERVERS} to go on with attempts of both")
+        after[name] = known if found in known else [*known, found]
+    if after != before:
+        write_atomic(folder / SERVERS, (json.dumps(after, indent=1, sort_keys=True) + "\n").encode())
+
+
+def noted_servers(folder: Path) -> dict[str, list[dict[str, Any]]]:
+    """What `note_servers` noted in a study's folder; {} where it did not.
+
+    Raises:
+        StudyError: the note cannot be read.
+    """
+    file = folder / SERVERS
+    try:
+        return json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+    except ValueError as error:
+        raise StudyError(f"{file}: not JSON ({error}); remove it if the servers' code has not changed since this "
+                         "study's first attempt") from None
+
+
+def server_code(servers: Iterable[ServerSpec], transport: str) -> dict[str, dict[str, Any]]:
+    """By name of a server that this machine runs: `code` (its module, or the files of its command), `sha256` of it,
+    `python` and `packages`, the versions of what runs it. What cannot be found out is None; a session will say why.
+
+    The code of a module is all Python and data files of its top-level package, or the Python files beside it.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    places: dict[Any, dict[str, Any]] = {}
+    hashes: dict[str, str] = {}
+    for spec in servers:
+        if transport == "inprocess" and spec.in_process:
+            module, runner = spec.in_process.partition(":")[0], None
+        elif transport in ("forked", "process") and spec.type == "mcp-process":
+            module, runner = spec.module, (spec.command[0], spec.cwd, tuple(spec.env.items()))
+        else:
+            continue
+        if module is None:
+            files = [f for f in (Path(spec.cwd or ".", word) for word in spec.command[1:]) if f.is_file()]
+            found[spec.name] = {"code": " ".join(f.name for f in files) or spec.command[0], "python": None,
+                                "packages": None, "sha256": _hash({f.name: f for f in files}) if files else None}
+            continue
+        top = module.partition(".")[0]
+        if (runner, top) not in places:
+            places[runner, top] = _find(top, _PACKAGES) if runner is None else _ask(spec, top)
+        told = places[runner, top]
+        folder = told["folder"]
+        if folder and folder not in hashes:
+            at = Path(folder)
+            files = at.rglob("*") if told["package"] else at.glob("*.py")
+            hashes[folder] = _hash({f.relative_to(at).as_posix(): f for f in files if f.suffix in _SOURCES})
+        found[spec.name] = {"code": module, "sha256": hashes.get(folder), "python": told["python"],
+                            "packages": told["packages"]}
+    return found
+
+
+def _ask(spec: ServerSpec, module: str) -> dict[str, Any]:
+    """What `_find` says in the server's own interpreter, folder and environment."""
+    code = f"{inspect.getsource(_find)}\nimport json, sys\nprint(json.dumps(_find(sys.argv[1], sys.argv[2:])))"
+    try:
+        out = subprocess.run([spec.command[0], "-c", code, module, *_PACKAGES], capture_output=True, text=True,
+                             cwd=spec.cwd, env={**without_secrets(), **spec.env}, timeout=_SECONDS, check=True)
+        return json.loads(out.stdout.splitlines()[-1])
+    except (OSError, subprocess.SubprocessError, ValueError, IndexError):
+        return {"python": None, "packages": None, "folder": None, "package": False}
+
+
+def _find(module, packages):
+    """Where a top-level module lies, and versions. Runs in other interpreters, too, and stands by itself."""
+    import importlib.metadata
+    import importlib.util
+    import os
+    import platform
+
+    versions = {}
+    for name in packages:
+        try:
+            versions[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            pass
+    try:
+        spec = importlib.util.find_spec(module)
+    except (ImportError, ValueError):
+        spec = None
+    folders = list(spec.submodule_search_locations or ()) if spec is not None else []
+    if not folders and spec is not None and spec.origin and os.path.isfile(spec.origin):
+        folder = os.path.dirname(os.path.abspath(spec.origin))
+    else:
+        folder = os.path.abspath(folders[0]) if folders else None
+    return {"python": platform.python_version(), "packages": versions, "folder": folder, "package": bool(folders)}
+
+
+def _hash(files: Mapping[str, Path]) -> str:
+    """SHA-256 over names and contents."""
+    digest = hashlib.sha256()
+    for name, file in sorted(files.items()):
+        digest.update(f"{name}\0{file.stat().st_size}\0".encode())
+        digest.update(file.read_bytes())
+    return digest.hexdigest()
