@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tbstudy import campaign, outcome
+from tbstudy import campaign, cli
 from tbstudy.config import Study, load_study
 from tbstudy.errors import StudyError
 from tbstudy.policies.scripted import golden_policy
@@ -140,9 +140,15 @@ def test_a_server_that_changed_between_two_commands_stops_the_second(study):
     assert len(list(read_lines(study.folder / "r.jsonl"))) == 2
 
 
-def test_results_with_the_search_stand_in_are_labelled(searching, monkeypatch, search_port):
+def test_results_with_the_search_stand_in_are_labelled(searching, monkeypatch, search_port, tmp_path, capsys):
     monkeypatch.setattr(campaign, "check_search", functools.partial(check_search, port=search_port))
     assert play(searching).played == 2 and play(searching, 3).played == 1
     [service] = campaign.search_services(searching.folder)
     assert service["canonical"] is False
-    assert "Not canonical" in outcome._search_note([service]) and outcome._search_note([]) == ""
+    assert "Not canonical" in campaign.search_note([service]) and campaign.search_note([]) == ""
+    elsewhere = tmp_path / "elsewhere" / "r.jsonl"
+    tasks = campaign.load_tasks(searching, "candidates")[:1]
+    campaign.run_campaign(searching, tasks, 1, elsewhere, name="base", stage="probe", policy=golden_policy())
+    for command in ("evaluate", "analyse"):
+        assert cli.main([command, str(elsewhere)]) == 0
+        assert f"{elsewhere.parent}: Not canonical: the tool servers searched with" in capsys.readouterr().out

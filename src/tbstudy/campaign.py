@@ -83,9 +83,9 @@ def _interpreter(study: Study) -> str | None:
 SEARCH = "search.json"
 
 
-def note_backend(study: Study, tasks: Sequence[Task]) -> None:
+def note_backend(study: Study, tasks: Sequence[Task], store: Path | None = None) -> None:
     """Note in the study's folder what stands behind the tasks' tools: the servers' code, and the search service that
-    they find, where they need one.
+    they find, where they need one, which is also noted beside `store`, the file that attempts go to.
 
     Raises:
         StudyError: the code is not that of the attempts in the folder, or the search service does not answer.
@@ -93,11 +93,12 @@ def note_backend(study: Study, tasks: Sequence[Task]) -> None:
     used = {name for task in tasks for name in task.world_state}
     servers = [s for name, s in read_servers(study.existing("servers"), _interpreter(study)).items() if name in used]
     transport = study.config.sandbox.transport
-    note_servers(servers, transport, study.folder)
-    if transport in ("forked", "process"):
-        found = check_search(servers)
-        if found is not None and found not in (before := search_services(study.folder)):
-            write_atomic(study.folder / SEARCH, (json.dumps([*before, found], indent=1) + "\n").encode())
+    note_servers(servers, transport, study.folder, [] if store is None else [store])
+    if transport not in ("forked", "process") or (found := check_search(servers)) is None:
+        return
+    for folder in {study.folder, study.folder if store is None else store.parent}:
+        if found not in (before := search_services(folder)):
+            write_atomic(folder / SEARCH, (json.dumps([*before, found], indent=1) + "\n").encode())
 
 
 def search_services(folder: Path) -> list[dict[str, Any]]:
@@ -112,6 +113,12 @@ def search_services(folder: Path) -> list[dict[str, Any]]:
     except ValueError as error:
         raise StudyError(f"{file}: not JSON ({error}); remove it if no tool server of this study needs a search "
                          "service") from None
+
+
+def search_note(services: Sequence[dict[str, Any]]) -> str:
+    """A sentence where one of them is not the one that results are compared by; else nothing."""
+    standins = [s["service"] for s in services if not s["canonical"]]
+    return f"Not canonical: the tool servers searched with {standins[0]}, not Typesense." if standins else ""
 
 
 def note_keys(study: Study) -> None:
@@ -350,7 +357,7 @@ def run_campaign(study: Study, tasks: Sequence[Task], repetitions: int, store: P
         if not missing:
             return CampaignResult(len(wanted), len(done), 0, len(records.failed & wanted), records.torn, store)
         note_keys(study)
-        note_backend(study, tasks)
+        note_backend(study, tasks, store)
         if policy is None and study.config.policy.kind == "local":
             todo = [w for w in waves(tasks, repetitions, study.config.policy.wave)
                     if any((name, *attempt) in missing for attempt in w)]

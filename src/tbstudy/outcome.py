@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from tbstudy.campaign import search_services
+from tbstudy.campaign import search_note, search_services
 from tbstudy.config import Study
 from tbstudy.evaluation.anatomy import anatomy
 from tbstudy.evaluation.api import Campaign, Comparison, compare, compare_arms, training_summary
@@ -184,7 +184,7 @@ def write_report(study: Study, found: Outcome) -> StudyReport:
         intro=f"{len(pool.tasks)} tasks selected from {len(band(study))} candidates by the base policy's own pass "
               f"rate; {config.train.updates} GRPO updates of at most {config.train.groups} x {config.train.rollouts} "
               f"episodes; {config.evaluate.attempts} episodes per task and policy."
-              + _search_note(search_services(study.folder)))
+              + (f" {note}" if (note := search_note(search_services(study.folder))) else ""))
     with report:
         _fill(report, study, found)
     return report
@@ -213,8 +213,3 @@ def _fill(report: StudyReport, study: Study, found: Outcome) -> None:
         report.facts(servers=servers)
     if found_search := search_services(study.folder):
         report.facts(search=found_search, canonical=all(service["canonical"] for service in found_search))
-
-
-def _search_note(services: list[dict[str, Any]]) -> str:
-    standins = [s["service"] for s in services if not s["canonical"]]
-    return f" Not canonical: the tool servers searched with {standins[0]}, not Typesense." if standins else ""

@@ -92,6 +92,7 @@ def run_evaluate(options: argparse.Namespace) -> int:
     )
     summary = api.summary_table(campaign, k=campaign.k, system_errors=options.system_errors, seed=options.seed)
     print(to_markdown(summary_as_table(summary, campaign.label)))
+    _say_canonical(options.records)
     return 0
 
 
@@ -119,7 +120,18 @@ def run_analyse(options: argparse.Namespace) -> int:
 
     for table in tables.values():
         print(to_markdown(table))
+    _say_canonical(*(Path(argument.rpartition("=")[2]) for argument in options.campaigns),
+                   *([options.null] if options.null else []))
     return 0
+
+
+def _say_canonical(*files: Path) -> None:
+    """Say so where attempts found another search service than the one that results are compared by."""
+    from tbstudy.campaign import search_note, search_services
+
+    for folder in dict.fromkeys(file.parent for file in files):
+        if note := search_note(search_services(folder)):
+            print(f"{folder}: {note}")
 
 
 def _load(arguments: Sequence[str], plan: dict):

@@ -27,14 +27,15 @@ _SOURCES = frozenset({".py", ".json", ".yaml", ".yml", ".sql", ".csv", ".toml"})
 _SECONDS = 60.0
 
 
-def note_servers(servers: Iterable[ServerSpec], transport: str, folder: Path) -> None:
-    """Note in a study's folder what code its servers are, by what `server_code` says.
+def note_servers(servers: Iterable[ServerSpec], transport: str, folder: Path, records: Iterable[Path] = ()) -> None:
+    """Note in a study's folder what code its servers are, by what `server_code` says. `records` are files of attempts
+    of the study beside those in its folder.
 
     Raises:
-        StudyError: a server's code is another than the one that the attempts in the folder were made with.
+        StudyError: a server's code is another than the one that the study's attempts were made with.
     """
     before = noted_servers(folder)
-    played = any(f.stat().st_size for f in folder.rglob("*.jsonl"))
+    played = any(f.is_file() and f.stat().st_size for f in (*folder.rglob("*.jsonl"), *records))
     after = dict(before) if played else {}
     for name, found in server_code(servers, transport).items():
         known = after.get(name, [])
