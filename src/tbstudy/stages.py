@@ -279,6 +279,8 @@ def _train_side_by_side(study: Study, pool: PoolManifest, arms: list[str], progr
     finally:
         for process in running.values():
             process.terminate()
+        for process in running.values():
+            process.join()  # while it is not reaped, what it left half-written looks like somebody's work
 
 
 def _train_arm(study: Study, arm: str, uids: list[str], messages) -> None:

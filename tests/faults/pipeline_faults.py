@@ -105,6 +105,7 @@ class Bench:
         self.library = build(folder)
         self.changes: dict[str, list[str]] = {}
         self.after: dict[str, dict[str, Any]] = {}
+        self.left: dict[str, dict[str, bytes]] = {}
         self.sizes: dict[str, tuple[int, int]] = {}
         base = folder / "base"
         for part in PARTS:
@@ -116,10 +117,9 @@ class Bench:
             if ended.status:
                 raise RuntimeError(f"the undisturbed run failed: {ended.output}")
             self.changes[part] = ended.hit.splitlines()
-            self.after[part] = snapshot(base, self.config, part)
+            self.after[part], self.left[part] = snapshot(base, self.config, part), files(base)
             self.sizes[part] = disk_size(self._start(part)), disk_size(base)
         self.before = {part: files(self._start(part)) for part in PARTS}
-        self.final = files(base)
 
     def _start(self, part: str) -> Path:
         return self.folder / f"before_{part}"
@@ -192,7 +192,7 @@ class Bench:
                 keys = [key_of(json.loads(line)) for line in content.split(b"\n")[:-1]]
                 assert len(keys) == len(set(keys)), f"{name}: a key is doubled"
                 continue
-            good = [plain(name, w[name]) for w in (self.before[part], self.final) if name in w]
+            good = [plain(name, w[name]) for w in (self.before[part], self.left[part]) if name in w]
             if name.startswith("report v"):
                 continue  # compared by `snapshot` as a whole
             if name.endswith(("training.jsonl", "state.pt")):
