@@ -73,6 +73,18 @@ def test_what_a_server_writes_beside_its_code_is_not_its_code(tmp_path, package)
     assert server_code([server(package)], "process") == found
 
 
+def test_what_is_installed_beside_an_installed_module_is_not_its_code(tmp_path):
+    folder = tmp_path / "site-packages"
+    folder.mkdir()
+    (folder / "shop_module.py").write_text("1")
+    spec = ServerSpec("shop", command=(sys.executable, "-m", "shop_module"), cwd=str(folder))
+    [first] = server_code([spec], "process").values()
+    (folder / "other.py").write_text("1")
+    assert server_code([spec], "process") == {"shop": first}
+    (folder / "shop_module.py").write_text("2")
+    assert server_code([spec], "process")["shop"]["sha256"] != first["sha256"]
+
+
 def test_another_interpreter_or_version_is_noted_beside_the_first(tmp_path, package):
     study = played(tmp_path / "study")
     note_servers([server(package)], "forked", study)
@@ -96,7 +108,8 @@ def test_scripts_modules_in_this_process_and_what_is_not_here(tmp_path):
     here = ServerSpec("b", command=("python", "-m", "tbstudy_demo.clinic"), in_process="tbstudy_demo.clinic:server")
     assert len(server_code([here], "inprocess")["b"]["sha256"]) == 64
     assert server_code([ServerSpec("c", "mcp-remote", url="http://x")], "http") == {}
-    for missing in ((sys.executable, "-m", "no_such_module_of_ours"), ("no-such-python", "-m", "x"), ("no-such-tool",)):
+    for missing in ((sys.executable, "-m", "no_such_module_of_ours"), ("no-such-python", "-m", "x"), ("no-such-tool",),
+                    ("node", "-e", "1;" * 5000)):
         assert server_code([ServerSpec("d", command=missing)], "process")["d"]["sha256"] is None
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import json
+import os
 import subprocess
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -72,7 +73,7 @@ def server_code(servers: Iterable[ServerSpec], transport: str) -> dict[str, dict
     """
     found: dict[str, dict[str, Any]] = {}
     places: dict[Any, dict[str, Any]] = {}
-    hashes: dict[str, str] = {}
+    hashes: dict[tuple[str, str], str] = {}
     for spec in servers:
         if transport == "inprocess" and spec.in_process:
             module, runner = spec.in_process.partition(":")[0], None
@@ -81,7 +82,8 @@ def server_code(servers: Iterable[ServerSpec], transport: str) -> dict[str, dict
         else:
             continue
         if module is None:
-            files = [f for f in (Path(spec.cwd or ".", word) for word in spec.command[1:]) if f.is_file()]
+            # Not Path.is_file: a word may be anything, a program text for instance, and too long for a name.
+            files = [f for f in (Path(spec.cwd or ".", word) for word in spec.command[1:]) if os.path.isfile(f)]
             found[spec.name] = {"code": " ".join(f.name for f in files) or spec.command[0], "python": None,
                                 "packages": None, "sha256": _hash({f.name: f for f in files}) if files else None}
             continue
@@ -90,11 +92,15 @@ def server_code(servers: Iterable[ServerSpec], transport: str) -> dict[str, dict
             places[runner, top] = _find(top, _PACKAGES) if runner is None else _ask(spec, top)
         told = places[runner, top]
         folder = told["folder"]
-        if folder and folder not in hashes:
+        place = (folder, top)
+        if folder and place not in hashes:
             at = Path(folder)
-            files = at.rglob("*") if told["package"] else at.glob("*.py")
-            hashes[folder] = _hash({f.relative_to(at).as_posix(): f for f in files if f.suffix in _SOURCES})
-        found[spec.name] = {"code": module, "sha256": hashes.get(folder), "python": told["python"],
+            # What else is installed beside an installed module is not its code.
+            alone = at.name in ("site-packages", "dist-packages")
+            files = at.rglob("*") if told["package"] else [at / f"{top}.py"] if alone else at.glob("*.py")
+            hashes[place] = _hash({f.relative_to(at).as_posix(): f for f in files
+                                   if f.suffix in _SOURCES and f.is_file()})
+        found[spec.name] = {"code": module, "sha256": hashes.get(place), "python": told["python"],
                             "packages": told["packages"]}
     return found
 
