@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import socket
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
+
+from tbstudy.evaluation import serve
+from tbstudy.training.verl.config import load_run
 
 ROOT = Path(__file__).parents[2]
 
@@ -89,3 +93,37 @@ def test_a_taken_port_is_said_and_leaves_no_model_server(tmp_path):
     assert process.returncode == 2 and f"the proxy cannot listen on 127.0.0.1:{port}" in errors
     begun = (tmp_path / "pid").read_text().strip() if (tmp_path / "pid").exists() else ""
     assert not begun or not alive(int(begun)), "it may have been ended before its first line"
+
+
+def test_an_interrupt_while_the_model_server_starts_ends_it(monkeypatch):
+    start, started = subprocess.Popen, []
+
+    def interrupted(command, **options):
+        started.append(start([sys.executable, "-c", "import time; time.sleep(600)"], **options))
+        signal.raise_signal(signal.SIGINT)
+        return started[0]
+
+    monkeypatch.setattr(subprocess, "Popen", interrupted)
+    run = load_run(ROOT / "configs" / "reference-small-cpu.yaml", {"serving.proxy_port": free_port()})
+    try:
+        assert serve.serve(run, ROOT / "data" / "recorded" / "base_policy") == 0
+        assert started[0].poll() is not None
+    except KeyboardInterrupt:
+        pytest.fail("nobody was left to end the model server")
+    finally:
+        started[0].kill()
+
+
+def test_what_a_dead_model_server_has_left_is_ended_too(monkeypatch):
+    monkeypatch.setattr(serve, "_REST_ENDS", 0.3)
+    script = "(trap '' TERM; echo up; while :; do sleep 0.1; done) & sleep 0.5; exit 3"
+    server = subprocess.Popen(["sh", "-c", script], stdout=subprocess.PIPE, start_new_session=True)
+    try:
+        assert server.wait() == 3 and server.stdout.readline() == b"up\n"
+        serve._end(server)
+        # Whoever lives still holds the other end.
+        assert select.select([server.stdout], [], [], 10)[0] and server.stdout.read() == b""
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(server.pid, signal.SIGKILL)
+        server.stdout.close()

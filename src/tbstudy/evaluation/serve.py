@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,9 @@ from tbstudy.training.verl.preflight import folder_problem
 
 if TYPE_CHECKING:
     import uvicorn
+
+#: Seconds that the model server has to end, and then those that it has started.
+_SERVER_ENDS, _REST_ENDS = 60.0, 10.0
 
 
 def serve_command(serving: ServingSection, model: str | Path, executable: str = "vllm") -> list[str]:
@@ -71,7 +75,7 @@ def serve(run: Run, model: Path, executable: str = "vllm", host: str = "127.0.0.
         raise StudyError(f"{model}: {problem}; merge the checkpoint first (`tbstudy checkpoint merge`)")
     environment = {**os.environ, **({"VLLM_CPU_KVCACHE_SPACE": "1"} if run.config.serving.cpu else {})}
     front = _front(run, host)
-    with _ended_by(front, signal.SIGTERM, signal.SIGHUP):
+    with _ended_by(front, signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         try:
             server = subprocess.Popen(serve_command(run.config.serving, model, executable), env=environment,
                                       start_new_session=True)
@@ -128,7 +132,7 @@ def _listen(front: uvicorn.Server) -> None:
 def _ended_by(front: uvicorn.Server, *signals: signal.Signals) -> Iterator[None]:
     """Have these signals end the proxy: by default they end this process, and nobody is left to end the model server.
 
-    Not by an exception, which would break into whatever the proxy is at.
+    Not by an exception, which would break into whatever this process is at: the server's start, its end.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -146,12 +150,19 @@ def _ended_by(front: uvicorn.Server, *signals: signal.Signals) -> Iterator[None]
 
 
 def _end(server: subprocess.Popen) -> None:
-    """End the server and what it started, which may outlive it."""
-    for number, seconds in ((signal.SIGTERM, 60.0), (signal.SIGKILL, None)):
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(server.pid, number)
+    """End the server and what it started, which may outlive it and hold the GPUs."""
+    def signalled(number: int) -> bool:
         try:
-            server.wait(seconds)
-            return
-        except subprocess.TimeoutExpired:
-            continue
+            os.killpg(server.pid, number)
+        except OSError:  # nobody is left
+            return False
+        return True
+
+    signalled(signal.SIGTERM)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        server.wait(_SERVER_ENDS)
+        until = time.monotonic() + _REST_ENDS
+        while signalled(0) and time.monotonic() < until:
+            time.sleep(0.1)
+    signalled(signal.SIGKILL)
+    server.wait()
