@@ -5,6 +5,7 @@ import pytest
 from campaign_records import READ, WRITE, campaign, openenv, record, thinkingbox, write
 
 from tbstudy.errors import StudyError
+from tbstudy.evaluation.anatomy import failures
 from tbstudy.evaluation.attempts import (
     COLUMNS,
     domain_name,
@@ -190,6 +191,22 @@ def test_calls_of_the_turn_that_an_end_turn_tool_ended_have_no_answer(tmp_path):
     table = read_attempts(write(tmp_path / "a.jsonl", rows))
     assert table.tool_calls.tolist() == [3, 3, 3] and table.tool_errors.tolist() == [0, 2, 1]
     assert table.last_tool_error.tolist() == [False, True, True]
+
+
+def test_a_call_that_an_end_turn_tool_kept_from_being_made_changes_no_state(tmp_path):
+    chat = [
+        {"role": "assistant", "content": "", "tool_calls": [READ]},
+        {"role": "tool", "content": "ok"},
+        {"role": "assistant", "content": "", "tool_calls": [WRITE, WRITE]},
+        {"role": "tool", "content": ""},
+        {"role": "tool", "content": ""},
+    ]
+    reasons = ("end_turn_tool", "agent_limit")
+    rows = [record("a.py:t1", i, False, messages=chat, finish_reason=reason) for i, reason in enumerate(reasons)]
+    table = read_attempts(write(tmp_path / "a.jsonl", rows))
+    assert table.write_calls.tolist() == [0, 2] and table.tool_calls.tolist() == [3, 3]
+    failed = failures(table)
+    assert failed.signature.tolist()[0] == "no_state_change" and not failed.terminated_cleanly.iloc[0]
 
 
 def test_read_tool_rule_and_override(tmp_path):

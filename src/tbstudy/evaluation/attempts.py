@@ -262,16 +262,20 @@ def diff_kinds(verdict: dict[str, Any]) -> tuple[int, int, int]:
 def trace_counts(
     messages: Sequence[dict[str, Any]], changes: Callable[[str], bool], finish_reason: str = ""
 ) -> dict[str, Any]:
-    """Tool calls made, calls to state-changing tools, tool answers that failed (`failed_answers`), and whether the
-    last one did.
+    """Tool calls of the policy, calls made to state-changing tools, tool answers that failed (`failed_answers`), and
+    whether the last one did.
 
     Reads chat messages (`role`, `tool_calls[].function.name`) and ThinkingBox messages (`T`, `tool_calls[].name`).
     """
-    tools = [_tool(call) for m in messages for call in _calls(m, m.get("T") or m["role"])]
-    answers = [failed for failed in failed_answers(messages, finish_reason, changes) if failed is not None]
+    turns = [[_tool(call) for call in _calls(m, m.get("T") or m["role"])] for m in messages]
+    failed = failed_answers(messages, finish_reason, changes)
+    answers = [wrong for wrong in failed if wrong is not None]
+    last = max((index for index, tools in enumerate(turns) if tools), default=0)
+    # What the turn that an end-turn tool ended asked for was not made, and so has changed nothing.
+    unmade = finish_reason == "end_turn_tool" and all(wrong is None for wrong in failed[last:])
     return {
-        "tool_calls": len(tools),
-        "write_calls": sum(map(changes, tools)),
+        "tool_calls": sum(map(len, turns)),
+        "write_calls": sum(changes(name) for tools in (turns[:last] if unmade else turns) for name in tools),
         "tool_errors": sum(answers),
         "last_tool_error": bool(answers and answers[-1]),
     }
