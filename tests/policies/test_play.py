@@ -98,6 +98,8 @@ def test_a_local_policy_plays_what_the_evaluation_plays(config, tmp_path, capsys
     (["--checkpoint", "x", "--set", "policy.kind=endpoint", "--set",
       "policy.endpoint={base_url: 'http://127.0.0.1:1/v1', model: m}"], "whose model is the server's"),
     (["--checkpoint", "/nowhere"], "/nowhere: no such folder"),
+    (["--out", str(ROOT / "data")], f"--out {ROOT / 'data'}: is a folder"),
+    (["--name", " "], "--name is empty"),
 ])
 def test_what_cannot_be_played_is_said(config, tmp_path, capsys, options, message):
     assert play(config, tmp_path / "run", "--name", "base", *options) == 2

@@ -31,7 +31,8 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
                       help="records file (default: play_<list>.jsonl in the study's folder)")
     play.add_argument("--repair", action="store_true", help="play attempts again that ended in a system error")
     play.add_argument("--checkpoint", type=Path, metavar="FOLDER",
-                      help="another local checkpoint than the configuration's, such as train/selected/checkpoint")
+                      help="another local checkpoint than the configuration's, such as "
+                      "runs/laptop/train/selected/checkpoint")
     play.add_argument("--study", metavar="FOLDER", help="the study's folder (default: runs/<study>)")
     play.add_argument("--set", action="append", default=[], metavar="section.key=value", dest="changes",
                       help="change the configuration (value in YAML), such as policy.endpoint.model=trained")
@@ -48,6 +49,8 @@ def run_play(options: argparse.Namespace) -> int:
     from tbstudy.config import load_study
     from tbstudy.progress import Progress
 
+    if not options.name.strip():
+        raise StudyError("--name is empty: records are told apart by the policy's name")
     study = load_study(options.config, options.study, **_changes(options.changes))
     attempts = study.config.evaluate.attempts if options.attempts is None else options.attempts
     if attempts < 1:
@@ -57,6 +60,8 @@ def run_play(options: argparse.Namespace) -> int:
                          "server's; leave it out, or set policy.kind=local")
     tasks = _tasks(study, options.which)
     out = options.out or study.folder / f"play_{Path(options.which).stem}.jsonl"
+    if out.is_dir():
+        raise StudyError(f"--out {out}: is a folder; name the records file in it, such as {out / 'records.jsonl'}")
     with Progress(f"play {options.name}", len(tasks) * attempts) as progress:
         # The stage of the random numbers is that of the evaluation: the same policy plays the same attempts there.
         result = run_campaign(study, tasks, attempts, out, name=options.name, checkpoint=options.checkpoint,
