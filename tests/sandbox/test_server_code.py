@@ -1,7 +1,12 @@
 """The code of tool servers is noted with the first attempts; attempts of two codes are never mixed unasked."""
 
 import json
+import os
+import pathlib
 import sys
+import zipfile
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -85,6 +90,77 @@ def test_what_is_installed_beside_an_installed_module_is_not_its_code(tmp_path):
     assert server_code([spec], "process")["shop"]["sha256"] != first["sha256"]
 
 
+def test_hidden_files_and_folders_are_not_code(tmp_path, package):
+    found = server_code([server(package)], "process")
+    for folder in (".venv", ".ipynb_checkpoints"):
+        (package / folder).mkdir()
+        (package / folder / "rules.py").write_text("x")
+    (package / ".rules.py.swp.json").write_text("x")
+    (package / ".#rules.py").symlink_to("nobody@nowhere.1")  # as an editor marks what it has open
+    (package / "rows.yaml").mkdir()
+    assert server_code([server(package)], "process") == found
+
+
+def test_a_package_that_lies_in_two_folders(tmp_path):
+    for folder in ("one", "two"):
+        (tmp_path / folder / "shop_space").mkdir(parents=True)
+        (tmp_path / folder / "shop_space" / f"{folder}.py").write_text("1")
+    spec = ServerSpec("shop", command=(sys.executable, "-m", "shop_space.two"),
+                      env={"PYTHONPATH": os.pathsep.join(str(tmp_path / f) for f in ("one", "two"))})
+    first = server_code([spec], "process")["shop"]["sha256"]
+    (tmp_path / "two" / "shop_space" / "two.py").write_text("2")
+    assert server_code([spec], "process")["shop"]["sha256"] not in (first, None)
+
+
+def test_code_without_a_source_file_is_not_known(tmp_path):
+    with zipfile.ZipFile(tmp_path / "code.zip", "w") as packed:
+        packed.writestr("shop_packed/__init__.py", "")
+    in_zip = ServerSpec("shop", command=(sys.executable, "-m", "shop_packed"),
+                        env={"PYTHONPATH": str(tmp_path / "code.zip")})
+    (tmp_path / "shop_compiled").mkdir()
+    (tmp_path / "shop_compiled" / "__init__.pyc").write_bytes(b"x")
+    compiled = ServerSpec("compiled", command=(sys.executable, "-m", "shop_compiled"), cwd=str(tmp_path))
+    assert [found["sha256"] for found in server_code([in_zip, compiled], "process").values()] == [None, None]
+
+
+def test_a_file_that_cannot_be_read_leaves_the_code_unknown(package, monkeypatch):
+    def refuse(self):
+        raise PermissionError(13, "Permission denied", str(self))
+
+    monkeypatch.setattr(Path, "read_bytes", refuse)
+    assert server_code([server(package)], "process")["shop"]["sha256"] is None
+
+
+def test_a_command_s_database_is_not_its_code(tmp_path):
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "main.js").write_text("1")
+    (tmp_path / "shop.db").write_bytes(b"1")
+    spec = ServerSpec("shop", command=("node", "one/main.js", "two/main.js", "--db", "shop.db"), cwd=str(tmp_path))
+    found = server_code([spec], "process")["shop"]
+    (tmp_path / "shop.db").write_bytes(b"2")
+    assert server_code([spec], "process")["shop"] == found
+    (tmp_path / "one" / "main.js").write_text("2")
+    assert server_code([spec], "process")["shop"]["sha256"] != found["sha256"]
+
+
+def test_folders_that_come_and_go_meanwhile(tmp_path, package, monkeypatch):
+    # Beside a command that writes to another folder the study's may be trained in.
+    study = played(tmp_path / "study")
+    (study / "train").mkdir()
+    scandir = os.scandir
+
+    def gone(folder):
+        if Path(folder).name == "train":
+            raise FileNotFoundError(2, "No such file or directory", str(folder))
+        return scandir(folder)
+
+    monkeypatch.setattr(os, "scandir", gone)
+    monkeypatch.setattr(pathlib, "_scandir", gone, raising=False)
+    note_servers([server(package)], "forked", study)
+    assert noted_servers(study)["shop"][0]["sha256"]
+
+
 def test_another_interpreter_or_version_is_noted_beside_the_first(tmp_path, package):
     study = played(tmp_path / "study")
     note_servers([server(package)], "forked", study)
@@ -106,7 +182,9 @@ def test_scripts_modules_in_this_process_and_what_is_not_here(tmp_path):
     assert first["code"] == "server.js" and first["sha256"] != second["sha256"]
 
     here = ServerSpec("b", command=("python", "-m", "tbstudy_demo.clinic"), in_process="tbstudy_demo.clinic:server")
-    assert len(server_code([here], "inprocess")["b"]["sha256"]) == 64
+    found = server_code([here], "inprocess")["b"]
+    assert len(found["sha256"]) == 64
+    assert server_code([replace(here, in_process=None)], "inprocess")["b"] == found, "its module is run in process, too"
     assert server_code([ServerSpec("c", "mcp-remote", url="http://x")], "http") == {}
     for missing in ((sys.executable, "-m", "no_such_module_of_ours"), ("no-such-python", "-m", "x"), ("no-such-tool",),
                     ("node", "-e", "1;" * 5000)):

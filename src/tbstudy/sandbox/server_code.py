@@ -10,7 +10,7 @@ import inspect
 import json
 import os
 import subprocess
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,8 @@ SERVERS = "servers.json"
 _PACKAGES = ("mcp", "fastmcp", "pydantic")
 #: What a package's code is, so that a log or a database that a server writes beside it is not taken for it.
 _SOURCES = frozenset({".py", ".json", ".yaml", ".yml", ".sql", ".csv", ".toml"})
+#: What a command's code is beside these; not the database that it is told to write to.
+_SCRIPTS = frozenset({"", ".js", ".mjs", ".cjs", ".ts", ".sh", ".rb", ".pl", ".php", ".jar", ".pyz"})
 _SECONDS = 60.0
 
 
@@ -36,7 +38,9 @@ def note_servers(servers: Iterable[ServerSpec], transport: str, folder: Path, re
         StudyError: a server's code is another than the one that the study's attempts were made with.
     """
     before = noted_servers(folder)
-    played = any(f.is_file() and f.stat().st_size for f in (*folder.rglob("*.jsonl"), *records))
+    # Not rglob: it fails where a folder goes that somebody else is writing.
+    inside = (Path(at, name) for at, _, names in os.walk(folder) for name in names if name.endswith(".jsonl"))
+    played = any(_is_filled(file) for file in (*inside, *records))
     after = dict(before) if played else {}
     for name, found in server_code(servers, transport).items():
         known = after.get(name, [])
@@ -69,38 +73,35 @@ def server_code(servers: Iterable[ServerSpec], transport: str) -> dict[str, dict
     """By name of a server that this machine runs: `code` (its module, or the files of its command), `sha256` of it,
     `python` and `packages`, the versions of what runs it. What cannot be found out is None; a session will say why.
 
-    The code of a module is all Python and data files of its top-level package, or the Python files beside it.
+    The code of a module is all Python and data files of its top-level package, without hidden ones, or the Python
+    files beside it.
     """
     found: dict[str, dict[str, Any]] = {}
     places: dict[Any, dict[str, Any]] = {}
-    hashes: dict[tuple[str, str], str] = {}
+    hashes: dict[tuple[Any, ...], str | None] = {}
     for spec in servers:
-        if transport == "inprocess" and spec.in_process:
-            module, runner = spec.in_process.partition(":")[0], None
+        if transport == "inprocess" and (spec.in_process or spec.module):
+            module, runner = spec.in_process.partition(":")[0] if spec.in_process else spec.module, None
         elif transport in ("forked", "process") and spec.type == "mcp-process":
             module, runner = spec.module, (spec.command[0], spec.cwd, tuple(spec.env.items()))
         else:
             continue
         if module is None:
             # Not Path.is_file: a word may be anything, a program text for instance, and too long for a name.
-            files = [f for f in (Path(spec.cwd or ".", word) for word in spec.command[1:]) if os.path.isfile(f)]
+            files = [f for f in (Path(spec.cwd or ".", word) for word in spec.command[1:])
+                     if f.suffix in _SOURCES | _SCRIPTS and os.path.isfile(f)]
             found[spec.name] = {"code": " ".join(f.name for f in files) or spec.command[0], "python": None,
-                                "packages": None, "sha256": _hash({f.name: f for f in files}) if files else None}
+                                "packages": None, "sha256": _hash({f"{i} {f.name}": f for i, f in enumerate(files)})}
             continue
         top = module.partition(".")[0]
         if (runner, top) not in places:
             places[runner, top] = _find(top, _PACKAGES) if runner is None else _ask(spec, top)
         told = places[runner, top]
-        folder = told["folder"]
-        place = (folder, top)
-        if folder and place not in hashes:
-            at = Path(folder)
-            # What else is installed beside an installed module is not its code.
-            alone = at.name in ("site-packages", "dist-packages")
-            files = at.rglob("*") if told["package"] else [at / f"{top}.py"] if alone else at.glob("*.py")
-            hashes[place] = _hash({f.relative_to(at).as_posix(): f for f in files
-                                   if f.suffix in _SOURCES and f.is_file()})
-        found[spec.name] = {"code": module, "sha256": hashes.get(place), "python": told["python"],
+        place = (*told["folders"], told["package"], top)
+        if place not in hashes:
+            hashes[place] = _hash({f"{i} {name}": file for i, folder in enumerate(told["folders"])
+                                   for name, file in _files(Path(folder), None if told["package"] else top)})
+        found[spec.name] = {"code": module, "sha256": hashes[place], "python": told["python"],
                             "packages": told["packages"]}
     return found
 
@@ -113,7 +114,7 @@ def _ask(spec: ServerSpec, module: str) -> dict[str, Any]:
                              cwd=spec.cwd, env={**without_secrets(), **spec.env}, timeout=_SECONDS, check=True)
         return json.loads(out.stdout.splitlines()[-1])
     except (OSError, subprocess.SubprocessError, ValueError, IndexError):
-        return {"python": None, "packages": None, "folder": None, "package": False}
+        return {"python": None, "packages": None, "folders": [], "package": False}
 
 
 def _find(module, packages):
@@ -133,18 +134,44 @@ def _find(module, packages):
         spec = importlib.util.find_spec(module)
     except (ImportError, ValueError):
         spec = None
-    folders = list(spec.submodule_search_locations or ()) if spec is not None else []
-    if not folders and spec is not None and spec.origin and os.path.isfile(spec.origin):
-        folder = os.path.dirname(os.path.abspath(spec.origin))
-    else:
-        folder = os.path.abspath(folders[0]) if folders else None
-    return {"python": platform.python_version(), "packages": versions, "folder": folder, "package": bool(folders)}
+    # A package may lie in several folders; what an import hook of an editable install lists beside them is none.
+    package = spec is not None and spec.submodule_search_locations is not None
+    folders = [os.path.abspath(f) for f in spec.submodule_search_locations if os.path.isdir(f)] if package else []
+    if spec is not None and not package and spec.origin and os.path.isfile(spec.origin):
+        folders = [os.path.dirname(os.path.abspath(spec.origin))]
+    return {"python": platform.python_version(), "packages": versions, "folders": folders, "package": package}
 
 
-def _hash(files: Mapping[str, Path]) -> str:
-    """SHA-256 over names and contents."""
+def _files(folder: Path, module: str | None) -> Iterator[tuple[str, Path]]:
+    """The files of a package's folder that are code, with their names in it; those of a `module` that lies there."""
+    for at, below, names in os.walk(folder):
+        # Nothing hidden is imported: environments, version control, an editor's copies.
+        below[:] = [] if module is not None else [name for name in below if not name.startswith(".")]
+        for name in names:
+            file = Path(at, name)
+            if name.startswith(".") or file.suffix not in _SOURCES or not file.is_file():
+                continue
+            # What else is installed beside an installed module is not its code.
+            installed = folder.name in ("site-packages", "dist-packages")
+            if module is None or file.suffix == ".py" and (not installed or file.stem == module):
+                yield file.relative_to(folder).as_posix(), file
+
+
+def _is_filled(file: Path) -> bool:
+    try:
+        return file.stat().st_size > 0
+    except OSError:
+        return False
+
+
+def _hash(files: Mapping[str, Path]) -> str | None:
+    """SHA-256 over names and contents; None without a file, or where one cannot be read."""
     digest = hashlib.sha256()
-    for name, file in sorted(files.items()):
-        digest.update(f"{name}\0{file.stat().st_size}\0".encode())
-        digest.update(file.read_bytes())
-    return digest.hexdigest()
+    try:
+        for name, file in sorted(files.items()):
+            data = file.read_bytes()
+            digest.update(os.fsencode(name) + f"\0{len(data)}\0".encode())
+            digest.update(data)
+    except OSError:
+        return None
+    return digest.hexdigest() if files else None
