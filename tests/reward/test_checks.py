@@ -406,7 +406,8 @@ def assert_gone(pid, seconds=4):
     ("import thinkingbox.common\nthinkingbox.common.judge", False), ("judge.llm.connection.close()", False),
     ("(i for i in []).gi_frame.f_builtins.clear()", False), ("x.model_fields.clear()", False),
     ("from thinkingbox.common import TestContext\nTestContext.anything.clear()", False),
-    ("with x: pass", False), ("class A: pass", False), ("exec('1')", False), ("del x", False), ("yield 1", False)])
+    ("with x: pass", False), ("class A: pass", False), ("exec('1')", False), ("del x", False), ("yield 1", False),
+    ("match x:\n    case {'a': [1, y]} | str(): pass", False), ("match x:\n    case {'a': [1, y]}: pass", True)])
 def test_what_may_share_a_process(tmp_path, body, pure):
     item = task(tmp_path, body)
     assert is_pure(check_module(item.file, "test_it"), "test_it") is pure

@@ -42,8 +42,9 @@ def is_pure(module: ast.Module, function: str) -> bool:
     """Whether the check `function` of `module` leaves nothing behind but its verdict.
 
     A cautious reading of the source that says no when in doubt. It allows: known names of known modules, no assignment
-    to attributes, no dunder or underscored names but `judge._get_text_completion`, no classes, async code, bare except
-    or with statements, and no parameters but `x` and `judge` (fixtures are code from elsewhere).
+    to attributes, no dunder or underscored names but `judge._get_text_completion`, no classes or patterns of classes,
+    async code, bare except or with statements, and no parameters but `x` and `judge` (fixtures are code from
+    elsewhere).
     """
     names = [n for n in module.body if isinstance(n, ast.FunctionDef) and n.name == function]
     if not names or any(a.arg not in ("x", "judge") for a in (*names[-1].args.posonlyargs, *names[-1].args.args,
@@ -71,7 +72,8 @@ def _harmless(node: ast.AST) -> bool:
         case ast.ExceptHandler():
             return node.type is not None
         case (ast.ClassDef() | ast.AsyncFunctionDef() | ast.Await() | ast.AsyncFor() | ast.AsyncWith() | ast.Yield()
-              | ast.YieldFrom() | ast.Global() | ast.Nonlocal() | ast.Delete() | ast.With()):
+              | ast.YieldFrom() | ast.Global() | ast.Nonlocal() | ast.Delete() | ast.With()
+              | ast.MatchClass()):  # its keywords are attributes under another name
             return False
     return True
 
