@@ -3,6 +3,8 @@
 import asyncio
 import http.client
 import json
+import socket
+import threading
 
 import pytest
 
@@ -145,3 +147,18 @@ def test_over_http():
     out, ready, port = asyncio.run(run())
     assert [status for status, _ in out] == [200, 201, 200, 404]
     assert ready == {"service": MARK, "address": f"http://127.0.0.1:{port}", "canonical": False}
+
+
+@pytest.mark.parametrize("said", [b"SSH-2.0-OpenSSH\r\n", b"HTTP/1.0 200 OK\r\n\r\n[]"])
+def test_something_else_behind_the_port_is_no_search_service(said):
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        def answer():
+            with listening.accept()[0] as connection:
+                connection.recv(1000)
+                connection.sendall(said)
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        with pytest.raises(StudyError, match="no search service at .*, which shop need"):
+            check_search([ServerSpec("shop", env={"TYPESENSE_API_KEY": "x"})], port=listening.getsockname()[1])
+        thread.join()

@@ -9,11 +9,11 @@ from Typesense's, so results obtained with it are not canonical.
 from __future__ import annotations
 
 import asyncio
+import http.client
 import json
 import re
 import sqlite3
 import time
-import urllib.error
 import urllib.request
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -386,7 +386,9 @@ def check_search(servers: Iterable[ServerSpec], host: str = HOST, port: int = PO
     try:
         with urllib.request.urlopen(f"{address}/health", timeout=seconds) as response:
             health = json.load(response)
-    except (urllib.error.URLError, OSError, ValueError) as error:
+        if not isinstance(health, dict):
+            raise ValueError(f"it answers {health!r:.80}")
+    except (OSError, ValueError, http.client.HTTPException) as error:
         shown = ", ".join(names[:3]) + (" and others" if len(names) > 3 else "")
         raise StudyError(f"no search service at {host}:{port}, which {shown} need ({error}). Start Typesense 30.1 "
                          f"there, or `tbstudy search-service` for replay and development") from error
