@@ -1,9 +1,11 @@
 """The process keeper when it falls behind, and when descriptors run out: no session pays for another's start."""
 
 import asyncio
+import errno
 import os
 import resource
 import signal
+import socket
 
 import pytest
 
@@ -76,5 +78,39 @@ def test_without_descriptors_only_the_start_fails():
             bystander.close()
         finally:
             keeper.close()
+
+    asyncio.run(run())
+
+
+def test_a_system_that_is_short_of_memory_is_asked_again_in_a_while():
+    class Short:
+        """A socket that has no room at first, and then a system that has no memory."""
+
+        def __init__(self, real):
+            self.real, self.tries = real, 0
+
+        def fileno(self):
+            return self.real.fileno()
+
+        def send(self, data):
+            self.tries += 1
+            if self.tries == 1:
+                raise BlockingIOError
+            if self.tries < 4:
+                raise OSError(errno.ENOBUFS, "No buffer space available")
+            return self.real.send(data)
+
+    async def run():
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            keeper = Keeper()
+            keeper._control, keeper._loop = Short(ours), asyncio.get_running_loop()
+            keeper.send({"op": "kill", "id": 1})
+            await asyncio.sleep(0.15)
+            assert keeper._control.tries <= 3
+            theirs.settimeout(5)
+            assert b"kill" in await asyncio.to_thread(theirs.recv, 100)
+            assert keeper._control.tries == 4
+            keeper._control = None
 
     asyncio.run(run())

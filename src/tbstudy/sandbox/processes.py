@@ -213,6 +213,7 @@ class Keeper:
                 return
             except OSError:  # the system is short of memory or the like
                 if self._loop is not None and not self._loop.is_closed():
+                    self._loop.remove_writer(self._control)  # it has room, and would be tried without a pause
                     self._loop.call_later(0.1, self._flush)
                 return
             self._unsent.popleft()
