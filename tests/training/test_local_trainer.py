@@ -74,6 +74,21 @@ def test_an_update_without_a_signal_has_no_values_and_every_reader_copes(mini_co
     assert (stages.train_folder(study, "selected") / "training.jsonl").read_text().splitlines() == lines
 
 
+def test_an_update_of_system_errors_alone_ends_the_training_with_their_cause(mini_config, tmp_path, monkeypatch):
+    study = load_study(mini_config, tmp_path / "study", train__updates=2)
+    uids = load_list(study.existing("candidates"))[:4]
+    trainer = local.Trainer(study, "selected", uids, tmp_path / "arm")
+    with monkeypatch.context() as m:
+        m.setattr(trainer.player.policy, "max_tokens", 300)
+        with pytest.raises(StudyError, match=r"update 1: all \d+ groups were lost to system errors, the last one "
+                                             r".*: policy: context overflow: .*; put that right and start again"):
+            trainer.run()
+    assert trainer.updates == 0 and not (tmp_path / "arm" / "checkpoint").exists()
+    trainer = local.Trainer(study, "selected", uids, tmp_path / "arm")
+    trainer.run()
+    assert trainer.updates == 2 and (tmp_path / "arm" / "checkpoint").is_dir()
+
+
 def test_a_policy_behind_an_endpoint_is_not_for_the_local_trainer(mini_config, tmp_path, monkeypatch):
     study = load_study(mini_config, tmp_path / "study", policy={
         "kind": "endpoint", "endpoint": {"base_url": "http://127.0.0.1:1/v1", "model": "m"}})

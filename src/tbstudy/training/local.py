@@ -25,6 +25,7 @@ from tbstudy.errors import StudyError
 from tbstudy.policies.small_model import SmallLM
 from tbstudy.reward.verdict import Verdict
 from tbstudy.sandbox.episode import Episode
+from tbstudy.secrets import scrub
 from tbstudy.training import identity
 from tbstudy.training.grpo import group_advantages, is_zero_variance, policy_loss
 from tbstudy.training.sft import pad
@@ -58,6 +59,7 @@ class Gathered:
     rollouts: int = 0
     rewards: list[float] = field(default_factory=list)
     truncated: int = 0
+    fault: str = ""
 
 
 class PromptOrder:
@@ -112,7 +114,7 @@ class Trainer:
         """Train to `config.updates` and leave a transformers checkpoint in `folder`/checkpoint.
 
         Raises:
-            StudyError: the folder holds another training's state.
+            StudyError: the folder holds another training's state, or an update lost all its groups to system errors.
         """
         identity.check(self.folder, self.identity)
         self._load()
@@ -120,6 +122,11 @@ class Trainer:
         for update in range(self.updates, self.config.updates):
             started = time.perf_counter()
             gathered = self._gather(update)
+            if gathered.system_error == gathered.seen:
+                # No attempt was judged. Going on would use up the updates and call what is left a trained policy.
+                raise StudyError(f"update {update + 1}: all {gathered.seen} groups were lost to system errors, the "
+                                 f"last one {gathered.fault:.400}; put that right and start again: what is finished "
+                                 "is kept")
             row = {"arm": self.arm, "update": update + 1, **self._summary(gathered)}
             row |= self._update(gathered.groups)
             row["seconds"] = round(time.perf_counter() - started, 3)
@@ -140,8 +147,10 @@ class Trainer:
                 found.seen += 1
                 found.rollouts += len(group)
                 found.truncated += sum(e.cut for e, _ in group)
-                if any(v is None or v.system_error for _, v in group):
+                broken = [(e, v) for e, v in group if v is None or v.system_error]
+                if broken:
                     found.system_error += 1
+                    found.fault = _fault(*broken[-1])
                     continue
                 rewards = [v.reward for _, v in group]
                 found.rewards += rewards
@@ -271,6 +280,12 @@ def token_logprobs(model: SmallLM, rollouts: list[Rollout],
     with torch.no_grad():
         entropy = float(-(chosen.exp() * chosen).sum(-1).mean())
     return logprobs, entropy, mask
+
+
+def _fault(episode: Episode, verdict: Verdict | None) -> str:
+    cause, said = (verdict.cause or "check", verdict.reason) if verdict is not None else (
+        episode.fault.cause, str(episode.fault))
+    return f"{episode.task.uid}: {cause}: {scrub(said)}"
 
 
 def _rollout(episode: Episode, verdict: Verdict | None) -> Rollout:
