@@ -93,7 +93,7 @@ def note_backend(study: Study, tasks: Sequence[Task], store: Path | None = None)
     used = {name for task in tasks for name in task.world_state}
     servers = [s for name, s in read_servers(study.existing("servers"), _interpreter(study)).items() if name in used]
     transport = study.config.sandbox.transport
-    note_servers(servers, transport, study.folder, [] if store is None else [store])
+    note_servers(servers, transport, study.folder, store)
     if transport not in ("forked", "process") or (found := check_search(servers)) is None:
         return
     for folder in {study.folder, study.folder if store is None else store.parent}:

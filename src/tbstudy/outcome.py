@@ -13,7 +13,7 @@ from tbstudy.evaluation.anatomy import anatomy
 from tbstudy.evaluation.api import Campaign, Comparison, compare, compare_arms, training_summary
 from tbstudy.report.study import StudyReport
 from tbstudy.report.tables import Table, percent
-from tbstudy.sandbox.server_code import noted_servers
+from tbstudy.sandbox.server_code import SERVERS, noted_servers
 from tbstudy.stages import (
     EVALUATION,
     NULL,
@@ -209,7 +209,7 @@ def _fill(report: StudyReport, study: Study, found: Outcome) -> None:
         config_hash=study.rollout_hash(), seeds={"study": config.seed},
         model={"base": config.policy.checkpoint or config.policy.endpoint.model},
         counts={"candidates": len(band(study)), "pool": len(pool.tasks), "test": len(pool.uids("test"))})
-    if servers := noted_servers(study.folder):
+    if servers := noted_servers(study.folder / SERVERS):
         report.facts(servers=servers)
     if found_search := search_services(study.folder):
         report.facts(search=found_search, canonical=all(service["canonical"] for service in found_search))

@@ -41,32 +41,32 @@ def played(folder):
 def test_attempts_of_two_codes_are_not_mixed_unasked(tmp_path, package, changed):
     study = tmp_path / "study"
     note_servers([server(package)], "forked", study)
-    note = noted_servers(study)["shop"]
+    note = noted_servers(study / SERVERS)["shop"]
     assert [(n["code"], n["python"]) for n in note] == [("shop_package.server", sys.version.split()[0])]
     assert "mcp" in note[0]["packages"] and len(note[0]["sha256"]) == 64
     played(study)
     note_servers([server(package)], "forked", study)
-    assert noted_servers(study)["shop"] == note, "the same code is noted once"
+    assert noted_servers(study / SERVERS)["shop"] == note, "the same code is noted once"
 
     before = (package / changed).read_text()
     (package / changed).write_text(before + "\n")
     with pytest.raises(StudyError, match=r"server 'shop': its code \(shop_package.server, .*use another study folder"):
         note_servers([server(package)], "forked", study)
-    assert noted_servers(study)["shop"] == note, "a refusal changes nothing"
+    assert noted_servers(study / SERVERS)["shop"] == note, "a refusal changes nothing"
     (package / changed).write_text(before)
     note_servers([server(package)], "forked", study)
 
     (package / changed).write_text(before + "\n")
     (study / SERVERS).unlink()
     note_servers([server(package)], "forked", study)
-    assert noted_servers(study)["shop"][0]["sha256"] != note[0]["sha256"]
+    assert noted_servers(study / SERVERS)["shop"][0]["sha256"] != note[0]["sha256"]
 
 
 def test_without_an_attempt_there_is_nothing_to_mix(tmp_path, package):
     note_servers([server(package)], "forked", tmp_path / "study")
     (package / "rules.py").write_text("# mended\n")
     note_servers([server(package)], "forked", tmp_path / "study")
-    assert len(noted_servers(tmp_path / "study")["shop"]) == 1
+    assert len(noted_servers(tmp_path / "study" / SERVERS)["shop"]) == 1
 
 
 def test_what_a_server_writes_beside_its_code_is_not_its_code(tmp_path, package):
@@ -158,18 +158,18 @@ def test_folders_that_come_and_go_meanwhile(tmp_path, package, monkeypatch):
     monkeypatch.setattr(os, "scandir", gone)
     monkeypatch.setattr(pathlib, "_scandir", gone, raising=False)
     note_servers([server(package)], "forked", study)
-    assert noted_servers(study)["shop"][0]["sha256"]
+    assert noted_servers(study / SERVERS)["shop"][0]["sha256"]
 
 
 def test_another_interpreter_or_version_is_noted_beside_the_first(tmp_path, package):
     study = played(tmp_path / "study")
     note_servers([server(package)], "forked", study)
-    note = noted_servers(study)
+    note = noted_servers(study / SERVERS)
     note["shop"][0]["packages"]["mcp"] = "0.1"
     (study / SERVERS).write_text(json.dumps(note))
     note_servers([server(package)], "forked", study)
-    assert [n["packages"]["mcp"] for n in noted_servers(study)["shop"]][0] == "0.1"
-    assert len(noted_servers(study)["shop"]) == 2
+    assert [n["packages"]["mcp"] for n in noted_servers(study / SERVERS)["shop"]][0] == "0.1"
+    assert len(noted_servers(study / SERVERS)["shop"]) == 2
 
 
 def test_scripts_modules_in_this_process_and_what_is_not_here(tmp_path):
@@ -191,7 +191,24 @@ def test_scripts_modules_in_this_process_and_what_is_not_here(tmp_path):
         assert server_code([ServerSpec("d", command=missing)], "process")["d"]["sha256"] is None
 
 
-def test_a_note_that_is_no_json_is_named(tmp_path):
-    (played(tmp_path / "study") / SERVERS).write_text("{")
-    with pytest.raises(StudyError, match="servers.json: not JSON"):
-        noted_servers(tmp_path / "study")
+@pytest.mark.parametrize("text", ["{", "null", "[]", '{"s": [{}]}', '{"s": 1}', '{"s": [1]}'])
+def test_a_note_that_is_none_is_named(tmp_path, text):
+    (tmp_path / SERVERS).write_text(text)
+    with pytest.raises(StudyError, match="servers.json: not a note of servers' code"):
+        noted_servers(tmp_path / SERVERS)
+
+
+def test_files_of_attempts_elsewhere_have_notes_of_their_own(tmp_path, package):
+    study, one, other = tmp_path / "study", tmp_path / "results" / "one.jsonl", tmp_path / "results" / "other.jsonl"
+    one.parent.mkdir()
+    note_servers([server(package)], "forked", study, one)
+    one.write_text("{}\n")
+    (package / "rules.py").write_text("# mended\n")
+    note_servers([server(package)], "forked", study, other)
+    other.write_text("{}\n")
+    assert [f.name for f in sorted(one.parent.glob("*.json"))] == ["one.servers.json", "other.servers.json"]
+    with pytest.raises(StudyError, match="remove one.servers.json"):
+        note_servers([server(package)], "forked", study, one)
+    note_servers([server(package)], "forked", study, other)
+    note_servers([server(package)], "forked", study, study / "play_benchmark.jsonl")
+    assert (study / SERVERS).exists()

@@ -30,17 +30,21 @@ _SCRIPTS = frozenset({"", ".js", ".mjs", ".cjs", ".ts", ".sh", ".rb", ".pl", ".p
 _SECONDS = 60.0
 
 
-def note_servers(servers: Iterable[ServerSpec], transport: str, folder: Path, records: Iterable[Path] = ()) -> None:
-    """Note in a study's folder what code its servers are, by what `server_code` says. `records` are files of attempts
-    of the study beside those in its folder.
+def note_servers(servers: Iterable[ServerSpec], transport: str, folder: Path, store: Path | None = None) -> None:
+    """Note in a study's folder what code its servers are, by what `server_code` says. A file of attempts elsewhere,
+    `store`, has a note of its own beside it: base.servers.json for base.jsonl.
 
     Raises:
         StudyError: a server's code is another than the one that the study's attempts were made with.
     """
-    before = noted_servers(folder)
-    # Not rglob: it fails where a folder goes that somebody else is writing.
-    inside = (Path(at, name) for at, _, names in os.walk(folder) for name in names if name.endswith(".jsonl"))
-    played = any(_is_filled(file) for file in (*inside, *records))
+    if store is None or store.resolve().is_relative_to(folder.resolve()):
+        note = folder / SERVERS
+        # Not rglob: it fails where a folder goes that somebody else is writing.
+        played = any(_is_filled(Path(at, name)) for at, _, names in os.walk(folder) for name in names
+                     if name.endswith(".jsonl"))
+    else:
+        note, played = store.with_suffix(f".{SERVERS}"), _is_filled(store)
+    before = noted_servers(note)
     after = dict(before) if played else {}
     for name, found in server_code(servers, transport).items():
         known = after.get(name, [])
@@ -48,25 +52,27 @@ def note_servers(servers: Iterable[ServerSpec], transport: str, folder: Path, re
         if others:
             raise StudyError(
                 f"server {name!r}: its code ({found['code']}, {found['sha256'][:12]}) is not the one that this study's "
-                f"attempts were made with ({others[-1]['sha256'][:12]}, {folder / SERVERS}). Put that code back, use "
-                f"another study folder, or remove {SERVERS} to go on with attempts of both")
+                f"attempts were made with ({others[-1]['sha256'][:12]}, {note}). Put that code back, use another study "
+                f"folder, or remove {note.name} to go on with attempts of both")
         after[name] = known if found in known else [*known, found]
     if after != before:
-        write_atomic(folder / SERVERS, (json.dumps(after, indent=1, sort_keys=True) + "\n").encode())
+        write_atomic(note, (json.dumps(after, indent=1, sort_keys=True) + "\n").encode())
 
 
-def noted_servers(folder: Path) -> dict[str, list[dict[str, Any]]]:
-    """What `note_servers` noted in a study's folder; {} where it did not.
+def noted_servers(note: Path) -> dict[str, list[dict[str, Any]]]:
+    """What `note_servers` noted in a file; {} where there is none.
 
     Raises:
         StudyError: the note cannot be read.
     """
-    file = folder / SERVERS
     try:
-        return json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
-    except ValueError as error:
-        raise StudyError(f"{file}: not JSON ({error}); remove it if the servers' code has not changed since this "
-                         "study's first attempt") from None
+        found = json.loads(note.read_text(encoding="utf-8")) if note.exists() else {}
+        if not all("sha256" in entry for entries in found.values() for entry in entries):
+            raise ValueError("an entry without sha256")
+        return found
+    except (ValueError, TypeError, AttributeError) as error:
+        raise StudyError(f"{note}: not a note of servers' code ({error}); remove it if that code has not changed "
+                         "since the first of the attempts here") from None
 
 
 def server_code(servers: Iterable[ServerSpec], transport: str) -> dict[str, dict[str, Any]]:
