@@ -68,8 +68,9 @@ class Coverage:
         faults = self.faults()
         if faults:
             lines = "\n".join(f"  {name} {text}" for name, text in faults.items())
+            of = f" for policy {self.policies[0]!r}" if len(self.policies) == 1 else ""
             raise StudyError(
-                f"no score: a score needs one clean attempt for each of {self.expected:,} keys (task and repetition), "
+                f"no score{of}: a score needs one clean attempt for each of {self.expected:,} keys (task and repetition), "
                 f"of one policy and configuration\n{lines}\n{self._remedy()}"
             )
 
