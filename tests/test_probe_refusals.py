@@ -57,6 +57,20 @@ def test_a_probe_of_system_errors_alone_says_what_went_wrong(tmp_path, records):
     assert "policy: ConnectError: nobody at port 8000" in str(told.value) and "--repair" in str(told.value)
 
 
+def test_a_probe_that_was_cut_says_which_attempt_was_never_made(tmp_path, records):
+    write(tmp_path / "study", records[:-1])
+    with pytest.raises(StudyError, match=r"1 attempts were never made, first attempt \d of task \S+ by policy"):
+        stages.band(load_study(CONFIG, tmp_path / "study"))
+
+
+def test_bands_with_a_gap_are_refused_before_an_attempt_is_played(tmp_path):
+    bands = [{"name": "low", "low": 0.0, "high": 0.2, "keep": True},
+             {"name": "high", "low": 0.4, "high": 1.0, "keep": True}]
+    with pytest.raises(StudyError, match="must start at 0.2"):
+        stages.probe(load_study(CONFIG, tmp_path / "study", bands=bands))
+    assert not (tmp_path / "study" / "probe.jsonl").exists()
+
+
 def test_a_stage_names_the_one_to_run_first(tmp_path):
     study = load_study(CONFIG, tmp_path / "study")
     for stage, first in ((stages.band, "probe"), (stages.pool_of, "select"), (stages.training_plan, "select")):
@@ -80,8 +94,14 @@ def test_a_second_run_of_a_study_is_refused_before_it_starts_a_notebook(tmp_path
 
 def test_what_comes_after_a_stage_that_was_executed_again_is_not_unchanged(tmp_path, monkeypatch):
     done = []
-    monkeypatch.setattr(pipeline, "_execute", lambda study, stage, parameters, out, show: (
-        done.append(stage), out.parent.mkdir(exist_ok=True), out.write_text("{}")))
+
+    def execute(study, stage, parameters, out, show):
+        done.append(stage)
+        for file in (out, *stages.results_of(study, stage)):
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.touch()
+
+    monkeypatch.setattr(pipeline, "_execute", execute)
     study = load_study(CONFIG, tmp_path / "study")
     run_study(study, show=False)
     assert done == list(pipeline.STAGES)
@@ -90,6 +110,9 @@ def test_what_comes_after_a_stage_that_was_executed_again_is_not_unchanged(tmp_p
     assert done == [*pipeline.STAGES, "probe", *pipeline.STAGES[1:]]
     run_study(study, show=False)
     assert len(done) == 12
+    (tmp_path / "study" / "pool.json").unlink()
+    run_study(study, show=False)
+    assert done[12:] == list(pipeline.STAGES[2:]), "what a stage has written is gone"
 
     def cut(study, stage, parameters, out, show):
         raise KeyboardInterrupt

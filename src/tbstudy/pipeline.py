@@ -20,7 +20,7 @@ from tbstudy.config import Study
 from tbstudy.errors import StudyError
 from tbstudy.processes import exclusive
 from tbstudy.progress import MODE
-from tbstudy.stages import check_belongs, planned
+from tbstudy.stages import check_belongs, planned, results_of
 from tbstudy.store import write_atomic
 
 STAGES = ("probe", "band", "select", "train", "evaluate", "analyse")
@@ -100,7 +100,7 @@ def _run_stages(study: Study, stages: Sequence[str], force: bool, repair: bool, 
         mark, done = fingerprint(study, stage), _finished(study)
         started = time.monotonic()
         again = force or (repair and stage not in ("train",))
-        fresh = again or done.get(stage) != mark or not out.exists()
+        fresh = again or done.get(stage) != mark or not all(f.exists() for f in (out, *results_of(study, stage)))
         if fresh:
             # What came after it stands on its earlier result; also when this execution is cut.
             kept = {name: found for name, found in done.items() if STAGES.index(name) < STAGES.index(stage)}

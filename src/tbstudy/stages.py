@@ -15,7 +15,7 @@ import pandas as pd
 
 from tbstudy.campaign import CampaignResult, Workers, load_tasks, run_campaign
 from tbstudy.config import Study
-from tbstudy.difficulty import Band, band_summary, band_table, forecast
+from tbstudy.difficulty import Band, band_summary, band_table, check_bands, forecast
 from tbstudy.errors import StudyError
 from tbstudy.evaluation.api import Campaign, load_campaign
 from tbstudy.processes import die_with_parent, exclusive
@@ -57,9 +57,10 @@ def bands_of(study: Study) -> tuple[Band, ...]:
     """The configured difficulty bands.
 
     Raises:
-        StudyError: `select.keep` names a band that there is not.
+        StudyError: they do not cover 0 to 1 in order, or `select.keep` names a band that there is not.
     """
     bands, keep = tuple(Band(**b.model_dump()) for b in study.config.bands), study.config.select.keep
+    check_bands(bands)
     if keep is None:
         return bands
     unknown = sorted(set(keep) - {b.name for b in bands})
@@ -73,6 +74,7 @@ def bands_of(study: Study) -> tuple[Band, ...]:
 
 def probe(study: Study, repair: bool = False) -> CampaignResult:
     """Play every candidate `probe.attempts` times with the base policy; `repair` plays system errors again."""
+    bands_of(study)  # a mistake in the bands is told before the attempts are played that they are for
     tasks, attempts = load_tasks(study, "candidates"), study.config.probe.attempts
     with Progress("probe", len(tasks) * attempts, study.folder) as progress:
         return run_campaign(study, tasks, attempts, stored(study, PROBE), name="base", stage="probe",
@@ -93,7 +95,7 @@ def probe_attempts(study: Study) -> pd.DataFrame:
     # A system error costs a task one clean attempt; an attempt that was never made is a hole in the probe.
     if campaign.coverage.missing:
         raise StudyError(f"{stored(study, PROBE)}: {len(campaign.coverage.missing)} attempts were never made, first "
-                         f"{named(campaign.coverage.missing[0])}; run the probe stage to the end")
+                         f"{named(('base', *campaign.coverage.missing[0]))}; run the probe stage to the end")
     check_belongs(study)
     attempts = campaign.attempts
     if len(attempts) and attempts.system_error.all():
@@ -355,6 +357,15 @@ def evaluate(study: Study, repair: bool = False) -> pd.DataFrame:
             rows.append({"policy": p.policy, "tasks": p.tasks, "episodes": result.wanted,
                          "system_errors": result.system_errors})
     return pd.DataFrame(rows)
+
+
+def results_of(study: Study, stage: str) -> list[Path]:
+    """The files that a finished stage has written and later ones read; verl's, which may lie elsewhere, left out."""
+    if stage == "train":
+        local = study.config.train.backend == "local"
+        return [train_folder(study, arm) / "checkpoint" for arm in study.config.train.arms] if local else []
+    names = {"probe": [PROBE], "band": [BANDS], "select": [POOL], "evaluate": list(EVALUATION.values())}
+    return [stored(study, name) for name in names.get(stage, [])]
 
 
 def planned(study: Study, stage: str) -> int | None:

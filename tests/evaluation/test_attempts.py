@@ -104,6 +104,19 @@ def test_openenv_records_and_errors_sidecar(tmp_path):
         read_attempts(results, errors=errors)
 
 
+def test_a_packed_file_that_was_cut_and_a_reward_that_is_no_number_are_told_in_a_line(tmp_path):
+    import gzip
+
+    line = (json.dumps(record("a:b", 0)) + "\n").encode()
+    packed = tmp_path / "cut.jsonl.gz"
+    packed.write_bytes(gzip.compress(line * 200)[:-20])
+    with pytest.raises(StudyError, match=r"cut.jsonl.gz: cannot be read beyond line \d+"):
+        read_attempts(packed)
+    (tmp_path / "r.jsonl").write_bytes(line.replace(b'"reward": 1.0', b'"reward": "yes"'))
+    with pytest.raises(StudyError, match=r"r.jsonl:1: not an attempt record \(ValueError"):
+        read_attempts(tmp_path / "r.jsonl")
+
+
 def test_torn_last_line_is_reported_and_a_bad_line_inside_is_not_survived(tmp_path):
     path = write(tmp_path / "a.jsonl", campaign({"a.py:t1": 1}, 2), tail='{"uid": "a.py:t1", "metad')
     torn = []

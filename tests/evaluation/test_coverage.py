@@ -88,7 +88,7 @@ def test_missing_is_the_set_difference(keys, random):
 
 def test_scores_are_refused_unless_asked_and_then_labelled(tmp_path):
     path = write(tmp_path / "c.jsonl", good()[:-1])
-    with pytest.raises(StudyError, match="no score for policy 'base': a score needs one clean attempt for each of 12 keys"):
+    with pytest.raises(StudyError, match="no score for policy 'base': a score needs .* for each of 12 keys"):
         load_campaign(path, uids=UIDS, repeats=4)
     allowed = load_campaign(path, uids=UIDS, repeats=4, allow_incomplete=True)
     assert allowed.label.startswith("base: INCOMPLETE: 11 of 12 keys; missing 1: b.py:t1 #3")

@@ -12,7 +12,8 @@ import json
 import re
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -173,7 +174,7 @@ def read_attempts(
             source = source or Source(record, path, policy)
             try:
                 row = source.row(record, changes)
-            except (KeyError, TypeError, AttributeError) as error:
+            except (KeyError, TypeError, AttributeError, ValueError) as error:
                 raise StudyError(
                     f"{path}:{line}: not an attempt record ({type(error).__name__}: {error}); expected uid, "
                     "metadata.repetition, is_system_error, test_result as `tb infer` and `tbstudy` write them"
@@ -203,7 +204,8 @@ class Source:
         self.policy = policy or (_openenv_model(provenance) if self.kind == "openenv" else None) or path.stem
 
     def row(self, record: dict[str, Any], changes: Callable[[str], bool]) -> dict[str, Any]:
-        """The columns of one record. Raises KeyError, TypeError or AttributeError when it is not an attempt."""
+        """The columns of one record. Raises KeyError, TypeError, AttributeError or ValueError when it is not an
+        attempt."""
         metadata, verdict = record["metadata"], record.get("test_result")
         uid = sys.intern(record["uid"])
         broken = bool(record["is_system_error"] or verdict is None or verdict["is_system_error"])
@@ -304,13 +306,23 @@ def latest(attempts: pd.DataFrame) -> pd.DataFrame:
     return attempts[~broken | (~has_clean[codes] & last)].reset_index(drop=True)
 
 
+def _numbered(handle: Iterable[bytes], path: Path) -> Iterator[tuple[int, bytes]]:
+    number = 0
+    try:
+        for number, line in enumerate(handle, 1):
+            yield number, line
+    except (EOFError, OSError, zlib.error) as error:
+        raise StudyError(f"{path}: cannot be read beyond line {number} ({error}); the file is damaged, take a whole "
+                         "copy") from None
+
+
 def _records(path: Path, on_torn: Callable[[str], None]) -> Iterator[tuple[int, dict[str, Any]]]:
     try:
         handle = gzip.open(path, "rb") if path.suffix == ".gz" else open(path, "rb")
     except OSError as error:
         raise StudyError(f"{path}: cannot read the campaign ({error.strerror}); check the path") from None
     with handle:
-        for number, line in enumerate(handle, 1):
+        for number, line in _numbered(handle, path):
             if line.isspace():
                 continue
             try:

@@ -70,8 +70,8 @@ class Coverage:
             lines = "\n".join(f"  {name} {text}" for name, text in faults.items())
             of = f" for policy {self.policies[0]!r}" if len(self.policies) == 1 else ""
             raise StudyError(
-                f"no score{of}: a score needs one clean attempt for each of {self.expected:,} keys (task and repetition), "
-                f"of one policy and configuration\n{lines}\n{self._remedy()}"
+                f"no score{of}: a score needs one clean attempt for each of {self.expected:,} keys (task and "
+                f"repetition), of one policy and configuration\n{lines}\n{self._remedy()}"
             )
 
     def _remedy(self) -> str:

@@ -182,7 +182,11 @@ class SmallLM(nn.Module):
                 raise StudyError(f"{folder / name}: not found; a checkpoint folder holds config.json, "
                                  "model.safetensors and tokenizer.json (`tbstudy base-policy` makes one)")
         model = cls(SmallConfig.from_dict(json.loads((folder / "config.json").read_text())))
-        state = load_file(folder / "model.safetensors")
+        try:
+            state = load_file(folder / "model.safetensors")
+        except Exception as error:  # safetensors has errors of its own for what is cut or is no such file
+            raise StudyError(f"{folder / 'model.safetensors'}: cannot be read ({error}); take a whole copy, or train "
+                             "it again") from None
         state.pop("lm_head.weight", None)  # tied: transformers may write it beside the embedding
         try:
             model.load_state_dict(state)

@@ -39,6 +39,8 @@ def run(args: argparse.Namespace) -> int:
     from tbstudy.report import frames, viewer
 
     table = frames.tasks(frames.attempts(args.records))
+    if not len(table):
+        raise StudyError(f"{', '.join(map(str, args.records))}: no attempt recorded")
     if args.policy:
         table = _of_policy(table, args.policy)
     if args.task is None:

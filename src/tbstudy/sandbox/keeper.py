@@ -373,7 +373,8 @@ def main(fd, module=None, arguments=(), clock=None):
     try:
         image = Image(module, arguments, clock) if module else None
     except BaseException as error:
-        why = str(error) if isinstance(error, Unfit) else f"importing {module} failed: {traceback.format_exc(limit=-3)}"
+        why = str(error) if isinstance(error, Unfit) else (
+            f"importing {module} failed: {type(error).__name__}: {error}\n{traceback.format_exc(limit=-3)}")
         control.send(json.dumps({"op": "unfit", "why": why, "broken": not isinstance(error, Unfit)}).encode())
         return
     keeper = Keeper(control, image)
