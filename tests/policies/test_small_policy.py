@@ -40,6 +40,14 @@ def test_a_checkpoint_reads_back_and_a_missing_one_is_named(model, tmp_path):
         SmallLM.load(tmp_path / "ok")
 
 
+def test_weights_that_were_cut_are_named(model, tmp_path):
+    model.save(tmp_path / "cut")
+    file = tmp_path / "cut" / "model.safetensors"
+    file.write_bytes(file.read_bytes()[:1000])
+    with pytest.raises(StudyError, match=r"cut/model.safetensors: cannot be read"):
+        SmallLM.load(tmp_path / "cut")
+
+
 def test_a_shared_prefix_changes_nothing(model):
     ids = torch.randint(0, 97, (1, 30), generator=torch.Generator().manual_seed(2))
     with torch.no_grad():
