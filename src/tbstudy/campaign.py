@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import errno
 import hashlib
 import json
 import multiprocessing
@@ -31,10 +30,10 @@ from tbstudy.reward.verdict import Verdict
 from tbstudy.sandbox import transports
 from tbstudy.sandbox.arguments import MAX_DEPTH, depth
 from tbstudy.sandbox.base import Sandbox
-from tbstudy.sandbox.episode import Episode, run_episode
+from tbstudy.sandbox.episode import Episode, judge_episode, run_episode
 from tbstudy.sandbox.search import check_search
 from tbstudy.sandbox.server_code import note_servers
-from tbstudy.sandbox.servers import read_servers
+from tbstudy.sandbox.servers import ServerSpec, read_servers
 from tbstudy.sandbox.users import ScriptedUser, User
 from tbstudy.store import RecordStore, as_line, write_atomic
 from tbstudy.tasks.loader import Dataset, load_dataset, load_list
@@ -69,14 +68,14 @@ def load_tasks(study: Study, which: str) -> list[Task]:
 def open_sandbox(study: Study) -> Sandbox:
     """The configured way to run the dataset's tool servers."""
     config = study.config.sandbox
-    servers = read_servers(study.existing("servers"), _interpreter(study))
-    return transports.open_sandbox(config.transport, servers, call_seconds=config.call_seconds,
+    return transports.open_sandbox(config.transport, servers_of(study), call_seconds=config.call_seconds,
                                    proxy_url=config.proxy_url)
 
 
-def _interpreter(study: Study) -> str | None:
+def servers_of(study: Study) -> dict[str, ServerSpec]:
+    """The tool servers of the study's dataset by name, in the configured interpreter; notes the keys they are given."""
     python = study.config.sandbox.python
-    return None if python == "{python}" else python
+    return read_servers(study.existing("servers"), None if python == "{python}" else python)
 
 
 #: What search services a study's tool servers have found; not there where they need none.
@@ -91,7 +90,7 @@ def note_backend(study: Study, tasks: Sequence[Task], store: Path | None = None)
         StudyError: the code is not that of the attempts in the folder, or the search service does not answer.
     """
     used = {name for task in tasks for name in task.world_state}
-    servers = [s for name, s in read_servers(study.existing("servers"), _interpreter(study)).items() if name in used]
+    servers = [server for name, server in servers_of(study).items() if name in used]
     transport = study.config.sandbox.transport
     note_servers(servers, transport, study.folder, store)
     if transport not in ("forked", "process") or (found := check_search(servers)) is None:
@@ -127,7 +126,7 @@ def note_keys(study: Study) -> None:
     for endpoint in (c.policy.endpoint, c.user.endpoint, c.judge.endpoint):
         if endpoint is not None and endpoint.api_key_env and (key := os.environ.get(endpoint.api_key_env)):
             secrets.use(key)
-    read_servers(study.existing("servers"))  # notes those that the servers' settings name
+    servers_of(study)  # notes those that the servers' settings name
 
 
 def open_user(study: Study, meter: Meter | None = None) -> User:
@@ -157,18 +156,10 @@ async def play(task: Task, repetition: int, *, policy: Policy, sandbox: Sandbox,
         policy.leave()  # the session failed before the conversation opened: the wave must not wait for it
     if episode.fault is not None:
         return episode, None
-    try:
-        with attempt_usage() as judged:
-            verdict = await checks.judge(task, episode.effects, episode.messages, episode.response,
-                                         episode.tool_calls, episode.init_result)
-    except StudyError:
-        raise  # nobody's attempt can be judged
-    except Exception as error:  # what one attempt holds must not end the others
-        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise
-        episode.fault = SystemFault("check", f"the check could not be run: {type(error).__name__}: {error}")
-        return episode, None
-    episode.usage += judged
+    with attempt_usage() as judged:
+        verdict = await judge_episode(episode, checks)
+    if verdict is not None:
+        episode.usage += judged
     return episode, verdict
 
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import NoneType
 from typing import Any, Literal
 
+import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from tbstudy.difficulty import DEFAULT_BANDS
+from tbstudy.disk import hash_files
 from tbstudy.errors import StudyError
 from tbstudy.policies.client import OPERATIONAL, Endpoint
 from tbstudy.tasks.source import read_yaml
@@ -228,6 +230,24 @@ class Study:
         return _digest({name: raw[name] for name in ("seed", *sections)})
 
 
+def parse_changes(given: Iterable[str]) -> dict[str, Any]:
+    """The `section.key=value` of a command's --set, values in YAML.
+
+    Raises:
+        StudyError: one is not of that form.
+    """
+    changes = {}
+    for item in given:
+        key, equals, value = item.partition("=")
+        if not equals:
+            raise StudyError(f"--set {item!r}: expected section.key=value")
+        try:
+            changes[key] = yaml.safe_load(value)
+        except yaml.YAMLError:
+            raise StudyError(f"--set {item!r}: the value is not YAML") from None
+    return changes
+
+
 def _digest(value: Any) -> str:
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:16]
 
@@ -244,12 +264,8 @@ def tree_hash(folder: Path) -> str:
     """
     if not folder.is_dir():
         raise StudyError(f"{folder}: no such folder")
-    digest = hashlib.sha256()
-    for file in sorted(p for p in folder.rglob("*") if p.is_file()
-                       and not _NO_CONTENT & set(p.relative_to(folder).parts)):
-        digest.update(f"{file.relative_to(folder).as_posix()}\0{file.stat().st_size}\0".encode())
-        digest.update(file.read_bytes())
-    return digest.hexdigest()
+    files = sorted(p for p in folder.rglob("*") if p.is_file() and not _NO_CONTENT & set(p.relative_to(folder).parts))
+    return hash_files((file.relative_to(folder).as_posix(), file) for file in files)
 
 
 def find(relative: str | Path) -> Path:

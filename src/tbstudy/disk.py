@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import hashlib
 import os
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from tbstudy.errors import StudyError
@@ -41,6 +42,16 @@ def writing(path: Path) -> Iterator[None]:
         raise StudyError(
             f"{path}: cannot be written: {os.strerror(number)}{at}; "
             f"{_REMEDIES.get(number, 'look after that disk')} and start again: what is finished is kept") from error
+
+
+def hash_files(files: Iterable[tuple[str, Path]]) -> str:
+    """SHA-256 over names and contents of files, in hex, in the order that they come in."""
+    digest = hashlib.sha256()
+    for name, file in files:
+        data = file.read_bytes()
+        digest.update(os.fsencode(name) + f"\0{len(data)}\0".encode())
+        digest.update(data)
+    return digest.hexdigest()
 
 
 def no_room(error: BaseException) -> bool:

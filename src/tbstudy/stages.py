@@ -21,7 +21,7 @@ from tbstudy.evaluation.api import Campaign, load_campaign
 from tbstudy.processes import die_with_parent, exclusive
 from tbstudy.progress import Progress
 from tbstudy.selection import PoolManifest, load_pool, select_pool
-from tbstudy.store import named, read_lines, write_atomic
+from tbstudy.store import named, read_lines, told_error, write_atomic
 from tbstudy.tasks.loader import load_list
 from tbstudy.training import identity
 
@@ -122,8 +122,8 @@ def check_belongs(study: Study) -> None:
 
 def _first_error(path: Path) -> str:
     for _, record in read_lines(path):
-        if error := record["metadata"].get("error"):
-            return f"{record['uid']}: {error.get('type')}: {str(error.get('message'))[:300]}"
+        if record["metadata"].get("error"):
+            return told_error(record)
     return "without a message"
 
 

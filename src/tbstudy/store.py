@@ -36,6 +36,12 @@ def named(key: Key) -> str:
     return f"attempt {repetition} of task {uid} by policy {policy!r}"
 
 
+def told_error(record: dict[str, Any]) -> str:
+    """A record's system error as a person reads it."""
+    error = record["metadata"].get("error") or {}
+    return f"{record['uid']}: {error.get('type')}: {str(error.get('message'))[:300]}"
+
+
 def is_system_error(record: dict[str, Any]) -> bool:
     """Whether the attempt has no verdict."""
     verdict = record.get("test_result")

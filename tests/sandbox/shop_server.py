@@ -1,5 +1,7 @@
 """A `SqliteServer` as its own module, so that it runs in process and as a server process alike."""
 
+import time
+
 from tbstudy.sandbox.sqlite import Refusal, SqliteServer
 
 server = SqliteServer("shop", "CREATE TABLE items (id TEXT PRIMARY KEY, left_over INTEGER NOT NULL);")
@@ -48,6 +50,22 @@ def stock(count: int = 1) -> dict:
     """Order pens."""
     server.insert("items", id="pen", left_over=count)
     return {"ordered": count}
+
+
+@server.tool
+def spin() -> dict:
+    """Python that never ends, and catches what it can."""
+    while True:
+        try:
+            time.sleep(0.001)
+        except Exception:
+            pass
+
+
+@server.tool
+def crunch() -> dict:
+    """SQL that never ends."""
+    return server.rows("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n")[0]
 
 
 if __name__ == "__main__":

@@ -8,53 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from shop_server import server
 
 from tbstudy.errors import StudyError, SystemFault
 from tbstudy.sandbox.inprocess import InProcessSandbox
-from tbstudy.sandbox.sqlite import Refusal, SqliteServer
 from tbstudy.tasks.model import Task, ToolOverride
-
-server = SqliteServer("shop", "CREATE TABLE items (id TEXT PRIMARY KEY, left_over INTEGER NOT NULL);")
-
-
-@server.tool
-def take(item: str, count: int = 1) -> dict:
-    """Take items."""
-    row = server.row("items", "id", item)
-    server.update("items", "id", item, left_over=row["left_over"] - count)
-    if count > row["left_over"]:
-        raise Refusal("not enough")
-    return {"left": row["left_over"] - count}
-
-
-@server.tool
-def stumble(item: str) -> dict:
-    """A tool with a mistake in it."""
-    server.update("items", "id", item, left_over=0)
-    raise ValueError("oh")
-
-
-@server.tool
-def put(item: str) -> dict:
-    """Add an item."""
-    server.insert("items", id=item, left_over=1)
-    return {"put": True}
-
-
-@server.tool
-def spin() -> dict:
-    """Python that never ends, and catches what it can."""
-    while True:
-        try:
-            time.sleep(0.001)
-        except Exception:
-            pass
-
-
-@server.tool
-def crunch() -> dict:
-    """SQL that never ends."""
-    return server.rows("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n")[0]
 
 
 def task(uid="shop.py:a", **changes):
@@ -86,7 +44,8 @@ def test_a_session():
     assert answers[3].startswith("Error: item:") and answers[4] == "Error: function 'nothing' does not exist"
     assert answers[5] == "Error: function '__reserved__geteffects' does not exist"
     assert answers[6] == "Error: oh" and "UNIQUE" in answers[7]
-    assert [t["function"]["name"] for t in tools] == ["take", "stumble", "put", "spin", "crunch"]
+    assert [t["function"]["name"] for t in tools] == [
+        "take", "move", "stumble", "drop", "put", "stock", "spin", "crunch"]
     # What was refused or went wrong changed nothing.
     assert effects["shop"]["result_db_hash"] == effects["shop"]["golden_db_hash"] and effects["shop"]["diff"] == []
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tbstudy.errors import StudyError
 
@@ -46,12 +46,13 @@ def run_play(options: argparse.Namespace) -> int:
         StudyError: the configuration, the list or the records do not fit, or the policy cannot be played.
     """
     from tbstudy.campaign import run_campaign
-    from tbstudy.config import load_study
+    from tbstudy.config import load_study, parse_changes
     from tbstudy.progress import Progress
 
     if not options.name.strip():
         raise StudyError("--name is empty: records are told apart by the policy's name")
-    study = load_study(options.config, options.study, **_changes(options.changes))
+    changes = {key.replace(".", "__"): value for key, value in parse_changes(options.changes).items()}
+    study = load_study(options.config, options.study, **changes)
     attempts = study.config.evaluate.attempts if options.attempts is None else options.attempts
     if attempts < 1:
         raise StudyError(f"--attempts {attempts}: must be at least 1")
@@ -82,21 +83,6 @@ def run_play(options: argparse.Namespace) -> int:
     return 0
 
 
-def _changes(given: list[str]) -> dict[str, Any]:
-    import yaml
-
-    found = {}
-    for item in given:
-        key, equals, value = item.partition("=")
-        if not equals:
-            raise StudyError(f"--set {item!r}: expected section.key=value")
-        try:
-            found[key.replace(".", "__")] = yaml.safe_load(value)
-        except yaml.YAMLError:
-            raise StudyError(f"--set {item!r}: the value is not YAML") from None
-    return found
-
-
 def _tasks(study: Study, which: str) -> list[Task]:
     from tbstudy.campaign import load_tasks
     from tbstudy.stages import evaluation_tasks
@@ -114,11 +100,10 @@ def _tasks(study: Study, which: str) -> list[Task]:
 
 
 def _last_error(path: Path, policy: str) -> str:
-    from tbstudy.store import is_system_error, read_lines
+    from tbstudy.store import is_system_error, read_lines, told_error
 
     said = "without a message"
     for _, record in read_lines(path):
         if record["metadata"]["policy"] == policy and is_system_error(record):
-            error = record["metadata"].get("error") or {}
-            said = f"{record['uid']}: {error.get('type')}: {str(error.get('message'))[:300]}"
+            said = told_error(record)
     return said

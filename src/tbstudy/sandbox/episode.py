@@ -12,10 +12,12 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
+from tbstudy.disk import no_room
 from tbstudy.errors import StudyError, SystemFault
 from tbstudy.interpreter.types import Generation
 from tbstudy.policies.base import Conversation, Policy, Usage
-from tbstudy.reward.checks import last_response, tag_direct_responses
+from tbstudy.reward.checks import CheckRunner, last_response, tag_direct_responses
+from tbstudy.reward.verdict import Verdict
 from tbstudy.sandbox.arguments import clean, clean_json, refusal
 from tbstudy.sandbox.base import Sandbox, Session
 from tbstudy.sandbox.tools import unknown_tool
@@ -72,6 +74,25 @@ async def run_episode(task: Task, repetition: int, *, policy: Policy, sandbox: S
             close()
     episode.seconds = time.perf_counter() - started
     return episode
+
+
+async def judge_episode(episode: Episode, checks: CheckRunner) -> Verdict | None:
+    """The verdict on an episode's terminal state; None, and the episode's fault, where the check cannot be run.
+
+    Raises:
+        StudyError: nobody's attempt can be judged.
+        OSError: the disk is full.
+    """
+    try:
+        return await checks.judge(episode.task, episode.effects, episode.messages, episode.response,
+                                  episode.tool_calls, episode.init_result)
+    except StudyError:
+        raise
+    except Exception as error:  # what one attempt holds must not end the others
+        if no_room(error):
+            raise
+        episode.fault = SystemFault("check", f"the check could not be run: {type(error).__name__}: {error}")
+        return None
 
 
 async def _play(episode: Episode, session: Session, policy: Policy, user: User | None, user_may_end: bool) -> None:

@@ -5,7 +5,6 @@ The dataset and the weights are in the rollout hash; a server's code may lie any
 
 from __future__ import annotations
 
-import hashlib
 import inspect
 import json
 import os
@@ -14,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from tbstudy.disk import write_atomic
+from tbstudy.disk import hash_files, write_atomic
 from tbstudy.errors import StudyError
 from tbstudy.sandbox.servers import ServerSpec
 from tbstudy.secrets import without_secrets
@@ -172,12 +171,7 @@ def _is_filled(file: Path) -> bool:
 
 def _hash(files: Mapping[str, Path]) -> str | None:
     """SHA-256 over names and contents; None without a file, or where one cannot be read."""
-    digest = hashlib.sha256()
     try:
-        for name, file in sorted(files.items()):
-            data = file.read_bytes()
-            digest.update(os.fsencode(name) + f"\0{len(data)}\0".encode())
-            digest.update(data)
+        return hash_files(sorted(files.items())) if files else None
     except OSError:
         return None
-    return digest.hexdigest() if files else None

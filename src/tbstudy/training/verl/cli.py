@@ -7,8 +7,6 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from tbstudy.errors import StudyError
 
 
@@ -86,15 +84,10 @@ def _intermixed(parser: argparse.ArgumentParser) -> None:
 
 
 def _load(options: argparse.Namespace) -> Any:
+    from tbstudy.config import parse_changes
     from tbstudy.training.verl.config import load_run
 
-    changes = {}
-    for item in options.changes:
-        key, equals, value = item.partition("=")
-        if not equals:
-            raise StudyError(f"--set {item!r}: expected section.key=value")
-        changes[key] = yaml.safe_load(value)
-    return load_run(options.config, changes)
+    return load_run(options.config, parse_changes(options.changes))
 
 
 def run_launch(options: argparse.Namespace) -> int:

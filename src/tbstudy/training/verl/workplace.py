@@ -6,7 +6,6 @@ Every agent-loop worker is a process of its own with one event loop; it makes it
 from __future__ import annotations
 
 import asyncio
-import errno
 import os
 from collections.abc import Iterable
 from typing import Any
@@ -18,7 +17,7 @@ from tbstudy.reward.checks import CheckRunner
 from tbstudy.reward.judge import EndpointJudge
 from tbstudy.reward.verdict import Verdict
 from tbstudy.sandbox.endpoint_user import EndpointUser
-from tbstudy.sandbox.episode import Episode
+from tbstudy.sandbox.episode import Episode, judge_episode
 from tbstudy.sandbox.servers import read_servers
 from tbstudy.sandbox.transports import open_sandbox
 from tbstudy.sandbox.users import ScriptedUser, User
@@ -99,17 +98,8 @@ class Workplace:
         """
         if episode.fault is not None:
             return None
-        try:
-            verdict = await self.checks.judge(episode.task, episode.effects, episode.messages, episode.response,
-                                              episode.tool_calls, episode.init_result)
-        except StudyError:
-            raise
-        except Exception as error:  # what one attempt holds must not end the run
-            if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-                raise
-            episode.fault = SystemFault("check", f"the check could not be run: {type(error).__name__}: {error}")
-            return None
-        if verdict.system_error:
+        verdict = await judge_episode(episode, self.checks)
+        if verdict is not None and verdict.system_error:
             episode.fault = SystemFault(verdict.cause or "check", verdict.reason)
         return verdict
 
